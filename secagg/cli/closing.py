@@ -66,6 +66,10 @@ class When:
         return period.end.timestamp() <= now
 
 
+NOBODY = -1
+"""Number that stands for no batch among the batches that a notice named."""
+
+
 @dataclass
 class Closing:
     """Closer of a collection's batches, which writes the sums.
@@ -164,7 +168,11 @@ class Closing:
         try:
             if keep is not None:
                 await self.forget(keep)
-            for batch in await self._run(lambda tx: batches.in_states(tx, State.OPEN)):
+            open_batches = await self._run(lambda tx: batches.in_states(tx, State.OPEN))
+            if not open_batches and NOBODY not in self._told:
+                tell("no batch is open, so clients are refused; begin a session")
+                self._told.add(NOBODY)
+            for batch in open_batches:
                 await self._run(partial(self._close_due, batch=batch, when=when))
             return await self._run(self._kept)
         except DatabaseError as error:

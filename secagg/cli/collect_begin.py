@@ -16,6 +16,7 @@ from secagg.cli.notices import notices
 from secagg.cli.privacy import NoiseSigma, as_noise, told
 from secagg.cli.requests import Request
 from secagg.cli.summands import Columns, Length, Whole, encoding_of, named
+from secagg.errors import ParameterError
 from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.oneshot import OneShotParams
 
@@ -98,6 +99,11 @@ def begin(
             endorsements = asyncio.run(run())
         with opened.transaction() as tx:
             session = batches.begin(tx, params, endorsements, message)
+            if batches.current(tx, session) is None:
+                raise ParameterError(
+                    f"session {session.number} has these parameters, and its batches are "
+                    "closed; take another --name"
+                )
         document = {"session": session.number, "parameters": params.digest.hex(), **privacy}
         text = f"session {session.number}: {params.digest.hex()}"
         collecting.echo(document, text, json=as_json)

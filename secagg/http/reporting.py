@@ -6,6 +6,7 @@ import ssl
 from dataclasses import dataclass
 
 import msgspec
+import numpy as np
 
 from secagg._check import check_kind
 from secagg._secrets import without_frames
@@ -155,6 +156,8 @@ async def send_report(
         The parameters are malformed, or the collection rejects the report.
     """
     _check_policy(policy)
+    # a mistake in the program, which no number decides: zeros would end the client's only try
+    check_kind("vector", vector, np.ndarray, "a 1-d numpy array, numpy.array([…])")
     check_kind("offer", offer, (Offer, type(None)), "a secagg.http.Offer")
     async with Connection(
         url,

@@ -206,7 +206,7 @@ class OneShotPolicy:
         remedy = (
             f"take min_clients of {least} or more"
             if least <= params.n_clients
-            else f"no sum of {params.n_clients} clients is safe from so many"
+            else f"take n_clients and min_clients of {least} or more"
         )
         raise ParameterError(
             f"min_clients {smallest} is too small if {shown} collude with the aggregator: a "

@@ -71,6 +71,15 @@ async def test_sum_of_clients_that_left(databases: Databases, security: str) -> 
         assert found.sum.tolist() == (VECTOR * 6).tolist()
 
 
+async def test_list_in_place_of_an_array_costs_no_report(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made, endorsed=True)
+        async with served(collected) as url:
+            with pytest.raises(ParameterError):
+                await send(made, url, 1, [1, 2, 3, 4])
+            await send(made, url, 1)
+
+
 async def test_report_without_an_acknowledgement_is_sent_again(databases: Databases) -> None:
     """The commit was done, but the client does not know; the same bytes count once."""
     failures = iter(range(2))

@@ -48,7 +48,10 @@ toc_object_entries_show_parents = "hide"
 nitpick_ignore_regex = [
     ("py:obj", r".*"),  # a name in backticks need not have a page
     # no inventories from the network
-    ("py:class", r"(np|numpy|os|ssl|st|hypothesis|collections|fractions|flwr|nvflare)\..*"),
+    (
+        "py:class",
+        r"(asyncio|np|numpy|os|ssl|st|hypothesis|collections|fractions|flwr|nvflare)\..*",
+    ),
 ]
 
 html_theme = "furo"

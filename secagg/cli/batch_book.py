@@ -36,7 +36,7 @@ from secagg.session.events import Event, HelperFailed
 
 if TYPE_CHECKING:
     from secagg.collect.batches import Batch
-    from secagg.collect.sessions import Session
+    from secagg.collect.sessions import StoredSession
 
 
 class BatchBook:
@@ -90,14 +90,14 @@ class BatchBook:
             self._faults[event.place.session, event.place.number][fault] = None
 
     def keep(
-        self, batch: Batch, session: Session, result: OneShotResult, absent: Iterable[int]
+        self, batch: Batch, session: StoredSession, result: OneShotResult, absent: Iterable[int]
     ) -> Document:
         """Write the sum of a batch and then the record, unless both are there.
 
         Parameters
         ----------
         batch : Batch
-        session : Session
+        session : StoredSession
         result : OneShotResult
         absent : iterable of int
             Clients with acknowledged reports that are not in the sum.
@@ -136,7 +136,7 @@ class BatchBook:
         found |= {"reports": batch.reports, "survivors": len(result.survivors)}
         return found | {"missing": [to_builtins(one) for one in missing]}
 
-    def keep_failure(self, batch: Batch, session: Session, error: SecAggError) -> None:
+    def keep_failure(self, batch: Batch, session: StoredSession, error: SecAggError) -> None:
         """Write the record of a batch without a sum, once in this process."""
         if self._outcomes.get(batch.number) != "failed":
             self._chain.require_alone(self._place)
@@ -146,7 +146,7 @@ class BatchBook:
     def _write(
         self,
         batch: Batch,
-        session: Session,
+        session: StoredSession,
         outcome: Outcome,
         *,
         why: str = "",

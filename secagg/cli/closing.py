@@ -17,7 +17,7 @@ from secagg.cli.schedule import Every, Period
 from secagg.collect import Closer, Database, State, Worker, batches, lead, sessions
 from secagg.collect.batches import Batch
 from secagg.collect.close import missing
-from secagg.collect.sessions import Session
+from secagg.collect.sessions import StoredSession
 from secagg.errors import (
     DatabaseError,
     LinkError,
@@ -52,7 +52,7 @@ class When:
     def __bool__(self) -> bool:
         return self.reports is not None or self.every is not None
 
-    def filled(self, batch: Batch, session: Session) -> bool:
+    def filled(self, batch: Batch, session: StoredSession) -> bool:
         """Return True for a batch that has its reports, or has no room for more."""
         params = session.params
         wanted = params.n_clients if self.reports is None else self.reports
@@ -90,7 +90,7 @@ class Closing:
     worker: Worker
     book: BatchBook
     show: Callable[[Document], None]
-    _sessions: dict[int, Session] = field(default_factory=dict)
+    _sessions: dict[int, StoredSession] = field(default_factory=dict)
     _told: set[int] = field(default_factory=set)
 
     async def once(self, number: int | None = None, *, reopen: bool) -> None:
@@ -248,11 +248,11 @@ class Closing:
         self._sessions = {at: one for at, one in self._sessions.items() if at in current}
         return _under_way(tx)
 
-    def _read(self, tx: Transaction, number: int) -> tuple[Batch, Session]:
+    def _read(self, tx: Transaction, number: int) -> tuple[Batch, StoredSession]:
         batch = batches.get(tx, number)
         return batch, self._session(tx, batch)
 
-    def _session(self, tx: Transaction, batch: Batch) -> Session:
+    def _session(self, tx: Transaction, batch: Batch) -> StoredSession:
         """Return the session of a batch; sessions never change."""
         if batch.session not in self._sessions:
             self._sessions[batch.session] = sessions.get(tx, batch.session)

@@ -30,7 +30,7 @@ from secagg.collect.close import drop as drop_batch
 from secagg.collect.database import Database
 from secagg.collect.helpers import Asking
 from secagg.collect.schema import migrate
-from secagg.collect.sessions import Session
+from secagg.collect.sessions import StoredSession
 from secagg.collect.sqlite import SQLite
 from secagg.collect.states import State
 from secagg.collect.work import Worker
@@ -41,8 +41,8 @@ __all__ = [
     "Batch",
     "Closer",
     "Database",
-    "Session",
     "State",
+    "StoredSession",
     "Worker",
     "begin_session",
     "close_batch",

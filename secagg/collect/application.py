@@ -9,7 +9,7 @@ from secagg.collect import batches
 from secagg.collect.batches import Batch
 from secagg.collect.close import Closer, result
 from secagg.collect.database import Database
-from secagg.collect.sessions import Session
+from secagg.collect.sessions import StoredSession
 from secagg.collect.states import State
 from secagg.collect.work import Worker
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
@@ -24,7 +24,7 @@ def begin_session(
     params: OneShotParams,
     endorsements: Iterable[bytes] = (),
     message: bytes = b"",
-) -> Session:
+) -> StoredSession:
     """Return the session of `params`; a new session is stored, with the first batch open.
 
     Parameters

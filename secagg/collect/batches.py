@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from secagg.collect import sessions, slices
 from secagg.collect.database import Transaction, Value
-from secagg.collect.sessions import Session
+from secagg.collect.sessions import StoredSession
 from secagg.collect.states import BEFORE, State
 from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.oneshot import OneShotParams
@@ -53,7 +53,7 @@ def begin(
     params: OneShotParams,
     endorsements: Iterable[bytes] = (),
     message: bytes = b"",
-) -> Session:
+) -> StoredSession:
     """Return the session of `params`; a new session is stored, with the first batch open.
 
     Parameters
@@ -87,7 +87,7 @@ def begin(
     return found
 
 
-def _begin(tx: Transaction, session: Session) -> None:
+def _begin(tx: Transaction, session: StoredSession) -> None:
     """Open the next batch of a session."""
     tx.lock()
     number, now = sessions.next_number(tx, "batch"), tx.now()
@@ -104,7 +104,7 @@ def _begin(tx: Transaction, session: Session) -> None:
     )
 
 
-def current(tx: Transaction, session: Session) -> Batch | None:
+def current(tx: Transaction, session: StoredSession) -> Batch | None:
     """Return the open batch of a session, or None."""
     rows = _select(tx, "session = ? AND state = 'open'", session.number)
     return rows[0] if rows else None
@@ -134,7 +134,7 @@ def get(tx: Transaction, number: int) -> Batch:
     return rows[0]
 
 
-def of_session(tx: Transaction, session: Session) -> list[Batch]:
+def of_session(tx: Transaction, session: StoredSession) -> list[Batch]:
     """Return the batches of a session, the oldest first."""
     return _select(tx, "session = ? ORDER BY number", session.number)
 

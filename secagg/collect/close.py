@@ -14,7 +14,7 @@ from secagg.collect import batches, reports, sessions, slices
 from secagg.collect.batches import Batch
 from secagg.collect.database import Database, unsigned
 from secagg.collect.helpers import Asking
-from secagg.collect.sessions import Session
+from secagg.collect.sessions import StoredSession
 from secagg.collect.states import State
 from secagg.collect.work import WORKER, chunk_of
 from secagg.errors import (
@@ -108,12 +108,12 @@ class Closer:
 
         return await self.thread.run(forget)
 
-    def _read(self, number: int) -> tuple[Batch, Session]:
+    def _read(self, number: int) -> tuple[Batch, StoredSession]:
         with self.database.transaction() as tx:
             batch = batches.get(tx, number)
             return batch, sessions.get(tx, batch.session)
 
-    def _fix(self, batch: Batch, session: Session) -> None:
+    def _fix(self, batch: Batch, session: StoredSession) -> None:
         """Store the list of clients, once all slices are finished."""
         with self.database.transaction() as tx:
             if slices.unfinished(tx, batch.number):
@@ -127,7 +127,7 @@ class Closer:
             # in any other state the row has another closer's list, and this list is forgotten
             batches.advance(tx, batch.number, State.FIXED, list=whole.to_bytes())
 
-    def _merged(self, batch: Batch, session: Session) -> Accumulator:
+    def _merged(self, batch: Batch, session: StoredSession) -> Accumulator:
         """Return the sum of all slices, without the clients that helpers reject."""
         params, rejected = session.params, dict[int, set[int]]()
         whole = Accumulator(params, registry=self._registry(params), batch=batch.place)
@@ -159,7 +159,7 @@ class Closer:
             whole.settle()
         return whole
 
-    async def _reserve(self, batch: Batch, session: Session) -> None:
+    async def _reserve(self, batch: Batch, session: StoredSession) -> None:
         reservations: tuple[bytes, ...] = ()
         if session.params.quorum:
             opening, _ = await self.thread.run(lambda: self._opening(batch, session))
@@ -169,7 +169,7 @@ class Closer:
         stored = msgspec.msgpack.encode(reservations)
         await self.thread.run(lambda: self._advance(batch, State.RESERVED, reservations=stored))
 
-    async def _open(self, batch: Batch, session: Session) -> None:
+    async def _open(self, batch: Batch, session: StoredSession) -> None:
         opening, reservations = await self.thread.run(lambda: self._opening(batch, session))
         async with self.asking.reach(session.params) as links:
             helpers = self.asking.helpers(links, session, batch)
@@ -187,7 +187,9 @@ class Closer:
         with self.database.transaction() as tx:
             batches.advance(tx, batch.number, to, **columns)
 
-    def _opening(self, batch: Batch, session: Session) -> tuple[Opening, tuple[bytes, ...]]:
+    def _opening(
+        self, batch: Batch, session: StoredSession
+    ) -> tuple[Opening, tuple[bytes, ...]]:
         """Return the calls of helpers for the stored list, and the stored reservations."""
         whole, reservations = self._fixed(batch, session)
         ids = np.array(whole.ids, np.uint64)
@@ -202,7 +204,9 @@ class Closer:
 
         return Opening(whole, boxes, self.thread), reservations
 
-    def _fixed(self, batch: Batch, session: Session) -> tuple[Accumulator, tuple[bytes, ...]]:
+    def _fixed(
+        self, batch: Batch, session: StoredSession
+    ) -> tuple[Accumulator, tuple[bytes, ...]]:
         """Return the stored list, and the stored reservations."""
         with self.database.transaction() as tx:
             row = batches.stored(tx, batch.number)
@@ -219,7 +223,7 @@ class Closer:
             ) from None
         return self._accumulator(row.list, session.params), reservations
 
-    def _deadline(self, batch: Batch, session: Session) -> float:
+    def _deadline(self, batch: Batch, session: StoredSession) -> float:
         """Return the seconds for a reply; a restarted helper first checks all boxes again."""
         again = _BOX_SECONDS + session.params.layout.report / _BYTES_A_SECOND
         return self.asking.seconds + batch.reports * again

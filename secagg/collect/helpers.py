@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from secagg.collect.batches import Batch
-from secagg.collect.sessions import Session
+from secagg.collect.sessions import StoredSession
 from secagg.oneshot import OneShotParams
 from secagg.session.clock import Clock
 from secagg.session.events import Hooks, Place
@@ -37,7 +37,11 @@ class Asking:
     clock: Clock = field(default_factory=Clock)
 
     def helpers(
-        self, links: Iterable[HelperLink], session: Session, batch: Batch, attempt: int = 0
+        self,
+        links: Iterable[HelperLink],
+        session: StoredSession,
+        batch: Batch,
+        attempt: int = 0,
     ) -> Helpers:
         """Return the helpers of a batch, none of which has failed yet."""
         place = Place(session.name, batch.place, attempt)

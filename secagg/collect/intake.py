@@ -15,7 +15,7 @@ from collections.abc import Callable
 from secagg.collect import reports
 from secagg.collect.database import Database
 from secagg.collect.reports import Report, Verdict
-from secagg.collect.sessions import Session
+from secagg.collect.sessions import StoredSession
 from secagg.session.exchange import Calls
 
 logger = logging.getLogger("secagg.collect")
@@ -23,7 +23,7 @@ logger = logging.getLogger("secagg.collect")
 _REPORTS, _BYTES = 500, 1 << 24
 """Reports of a transaction, and bytes unless a single report has more."""
 
-_Waiting = tuple[Session, Report, "asyncio.Future[Verdict]"]
+_Waiting = tuple[StoredSession, Report, "asyncio.Future[Verdict]"]
 
 
 class Intake:
@@ -48,7 +48,7 @@ class Intake:
         self._waiting: deque[_Waiting] = deque()
         self._running: asyncio.Task[None] | None = None
 
-    async def add(self, session: Session, report: Report) -> Verdict:
+    async def add(self, session: StoredSession, report: Report) -> Verdict:
         """Store a report, and return the verdict after the commit.
 
         Raises

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from secagg.collect import batches
 from secagg.collect.batches import Batch
 from secagg.collect.database import Database, Transaction, signed, unsigned
-from secagg.collect.sessions import Session
+from secagg.collect.sessions import StoredSession
 
 _CLIENTS = ("session", "id", "batch", "digest")
 _REPORTS = ("place", "report")
@@ -46,7 +46,7 @@ class Report(NamedTuple):
         return cls(client, content, hashlib.sha256(content).digest())
 
 
-def add(database: Database, session: Session, reports: Sequence[Report]) -> list[Verdict]:
+def add(database: Database, session: StoredSession, reports: Sequence[Report]) -> list[Verdict]:
     """Store reports in the open batch of a session, and return the verdict on each.
 
     All new reports are in one transaction, which has ended when the call returns. Where only a
@@ -137,7 +137,9 @@ class _NoRoom(Exception):
     """The batch of a transaction has no room for all reports."""
 
 
-def _add(database: Database, session: Session, reports: Sequence[Report]) -> list[Verdict]:
+def _add(
+    database: Database, session: StoredSession, reports: Sequence[Report]
+) -> list[Verdict]:
     # sorted: two transactions that wait for each other's clients would not end
     firsts = {r.client: r for r in reversed(reports)}
     order = [firsts[u] for u in sorted(firsts, key=signed)]
@@ -161,7 +163,9 @@ def _add(database: Database, session: Session, reports: Sequence[Report]) -> lis
     ]
 
 
-def _store(tx: Transaction, session: Session, batch: Batch, new: Sequence[Report]) -> None:
+def _store(
+    tx: Transaction, session: StoredSession, batch: Batch, new: Sequence[Report]
+) -> None:
     tx.insert(
         batches.reports_table(batch.number),
         _REPORTS,
@@ -173,7 +177,7 @@ def _store(tx: Transaction, session: Session, batch: Batch, new: Sequence[Report
         raise _NoRoom if still is not None and still.number == batch.number else _NotOpen
 
 
-def _known(tx: Transaction, session: Session, clients: Sequence[int]) -> dict[int, bytes]:
+def _known(tx: Transaction, session: StoredSession, clients: Sequence[int]) -> dict[int, bytes]:
     """Return the digest of the stored report of each client that has a report."""
     if not clients:
         return {}

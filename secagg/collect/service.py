@@ -30,7 +30,7 @@ from secagg.collect.intake import Intake
 from secagg.collect.metrics import Metrics
 from secagg.collect.operator import Operator
 from secagg.collect.reports import Report, Verdict
-from secagg.collect.sessions import Session
+from secagg.collect.sessions import StoredSession
 from secagg.errors import DatabaseError, ParameterError, RemoteProtocolError
 from secagg.http import asgi, bodies, certificates
 from secagg.http.address import check_host, check_origin
@@ -77,7 +77,7 @@ _PROBLEMS = {
 class _Known(NamedTuple):
     """Session, without the message, and the bytes of the answer with the parameters."""
 
-    session: Session
+    session: StoredSession
     size: int
 
 
@@ -171,7 +171,7 @@ class Service:
                 except DatabaseError as error:
                     raise _away(error) from None
 
-    def _check(self, content: bytes, session: Session) -> int:
+    def _check(self, content: bytes, session: StoredSession) -> int:
         """Return the client of a report; raise `Problem` 422 for an invalid report."""
         params = session.params
         try:
@@ -209,7 +209,7 @@ class Service:
         _, content = await self._read(digest)
         return content
 
-    async def _read(self, digest: bytes) -> tuple[Session, bytes]:
+    async def _read(self, digest: bytes) -> tuple[StoredSession, bytes]:
         """Return a session of the database, and the answer with the parameters."""
         session = await self._run(lambda tx: sessions.find(tx, digest))
         if session is None:

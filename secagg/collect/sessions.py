@@ -31,7 +31,7 @@ class SessionRow(NamedTuple):
     message: bytes
 
 
-class Session:
+class StoredSession:
     """Session whose clients report to a database.
 
     Attributes
@@ -73,27 +73,27 @@ class Session:
 
 def store(
     tx: Transaction, params: OneShotParams, endorsements: Iterable[bytes], message: bytes = b""
-) -> Session:
+) -> StoredSession:
     """Store a new session, and return the session; the caller has locked the database."""
     joined = b"".join(listed(endorsements))
     row = SessionRow(
         next_number(tx, "session"), params.digest, params.to_bytes(), joined, message
     )
     tx.insert("secagg_sessions", SessionRow._fields, [row])
-    return Session(row)
+    return StoredSession(row)
 
 
-def find(tx: Transaction, digest: bytes) -> Session | None:
+def find(tx: Transaction, digest: bytes) -> StoredSession | None:
     """Return the session of parameters with a digest, or None."""
     statement = f"SELECT {_COLUMNS} FROM secagg_sessions WHERE digest = ?"  # noqa: S608
     rows = tx.query(SessionRow, statement, digest)
-    return Session(rows[0]) if rows else None
+    return StoredSession(rows[0]) if rows else None
 
 
-def get(tx: Transaction, number: int) -> Session:
+def get(tx: Transaction, number: int) -> StoredSession:
     """Return the session with a number."""
     statement = f"SELECT {_COLUMNS} FROM secagg_sessions WHERE number = ?"  # noqa: S608
-    return Session(tx.one(SessionRow, statement, number))
+    return StoredSession(tx.one(SessionRow, statement, number))
 
 
 def next_number(tx: Transaction, kind: Literal["session", "batch"]) -> int:

@@ -15,7 +15,7 @@ from secagg.collect import batches, reports, sessions, slices
 from secagg.collect.batches import Batch
 from secagg.collect.database import Database
 from secagg.collect.helpers import Asking
-from secagg.collect.sessions import Session
+from secagg.collect.sessions import StoredSession
 from secagg.collect.slices import Lease
 from secagg.errors import DatabaseError, LinkError, RemoteProtocolError
 from secagg.oneshot import Accumulator, OneShotParams, messages
@@ -159,7 +159,7 @@ class Worker:
 class _Task(NamedTuple):
     lease: Lease
     batch: Batch
-    session: Session
+    session: StoredSession
 
 
 def _add_all(

@@ -97,7 +97,12 @@ def parse(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
         program, words = words[1], words[2:]
     else:
         program += ".cli"
-    packages = ("benches.flower_rounds", "benches.http_load", "benches.papers")
+    packages = (
+        "benches.collection",
+        "benches.flower_rounds",
+        "benches.http_load",
+        "benches.papers",
+    )
     module = import_module(f"{program}.__main__" if program in packages else program)
     if hasattr(module, "app"):
         found: Any = import_module("typer.main").get_command(module.app)

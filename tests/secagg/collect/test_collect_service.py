@@ -19,7 +19,7 @@ from secagg.collect import batches
 from secagg.collect.close import result
 from secagg.collect.intake import Intake
 from secagg.collect.reports import Report, Verdict
-from secagg.collect.sessions import Session
+from secagg.collect.sessions import StoredSession
 from secagg.http import Limits
 from secagg.oneshot import OneShotParams
 from secagg.session.exchange import Thread
@@ -156,7 +156,7 @@ async def test_reports_that_wait_share_a_transaction(databases: Databases) -> No
         with collected.database.transaction() as tx:
             other = batches.begin(tx, made.make_params(session=b"other"))
 
-        def add(u: int, session: Session = collected.session) -> asyncio.Task[Verdict]:
+        def add(u: int, session: StoredSession = collected.session) -> asyncio.Task[Verdict]:
             return asyncio.ensure_future(intake.add(session, Report.of(u, b"a report")))
 
         added = [add(0)]

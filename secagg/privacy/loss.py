@@ -26,15 +26,14 @@ from secagg._check import check_integer, check_kind, is_real
 from secagg.errors import ParameterError, needing
 from secagg.oneshot.privacy import ORDERS
 from secagg.privacy.gaussian import epsilon_of
+from secagg.protocol.noise import LARGEST_SHARE, LEAST_SHARE, STEPS
 
 _Bound = Callable[[float], float]
 """ε of a mechanism by δ."""
 GRAIN = 1 << 40
 """μ² and ρ are multiples of 1 / 2^40, rounded up: sums of many rounds stay short."""
-LEAST_SHARE = 16
-"""Least variance of a share. Then 2π² s² k / (k + 1) ≥ π² s² bounds τ."""
-LARGEST_SHARE = 1 << 56
-"""Largest variance of a share that the sampler draws, (2^28)²."""
+_LEAST, _LARGEST = (Fraction(s, STEPS) ** 2 for s in (LEAST_SHARE, LARGEST_SHARE))
+"""Variances of a share. From 16 on, 2π² s² k / (k + 1) ≥ π² s² bounds τ."""
 _SAMPLE_ERROR = 2.0**-45
 """κ, the largest relative error of a probability of the sampler of shares."""
 _TAIL = math.exp(-72.0)
@@ -149,10 +148,10 @@ class Loss:
         check_integer("elements", elements, 1, 1 << 31)
         for name, value in (("variance", variance), ("sensitivity", sensitivity)):
             check_kind(name, value, (Fraction, int), "a Fraction")
-        if not LEAST_SHARE <= variance <= LARGEST_SHARE:
+        if not _LEAST <= variance <= _LARGEST:
             raise ParameterError(
                 f"a share of noise has the variance {float(variance):g}; it must lie between "
-                f"{LEAST_SHARE} and 2^56 steps², so encode with more steps or with fewer"
+                f"{_LEAST} and 2^56 steps², so encode with more steps or with fewer"
             )
         if sensitivity <= 0:
             raise ParameterError(f"sensitivity must be above 0, not {float(sensitivity):g}")

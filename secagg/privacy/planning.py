@@ -6,21 +6,20 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from secagg._check import check_flag, check_integer, is_real
+from secagg._check import check_flag, check_integer
 from secagg._printable import in_short
+from secagg.encoding.bounded import Bounded, Rotated
 from secagg.errors import ParameterError
 from secagg.graph.graph import CORRUPT, DROPOUT, count
-from secagg.oneshot.noise import STEPS
 from secagg.privacy.budget import Budget
 from secagg.privacy.gaussian import sigma_of
-from secagg.privacy.loss import GRAIN, LARGEST_SHARE, LEAST_SHARE, Loss
+from secagg.privacy.loss import GRAIN, Loss
+from secagg.protocol.noise import LARGEST_SHARE, LEAST_SHARE, STEPS
 
 _MOST_STEPS = 1 << 30
 _BITS = range(2, 63)
 _COST = 1.02
 """Largest factor of the error by which rounding is worth fewer bits."""
-_FALLBACK = Fraction(5266, 1000)
-"""√(2 ln 2^20), rounded up: a rounded vector is longer than the bound with chance 2^−20."""
 _WRAP = Fraction(13863, 10_000)
 """2 ln 2, rounded up: with `_WRAP` · (11 + log₂ D) any element wraps with chance 2^−10."""
 
@@ -60,9 +59,14 @@ class Plan:
     modulus_bits: int
 
     @property
+    def _encoding(self) -> Rotated:
+        bounded = Bounded(self.norm, self.steps)
+        return bounded.of_round(b"", self.length, counts=self.count_clipped)
+
+    @property
     def elements(self) -> int:
         """D, the elements of a message: the length, padded to a power of two."""
-        return 1 << (self.length + self.count_clipped - 1).bit_length()
+        return self._encoding.elements
 
     @property
     def message(self) -> int:
@@ -72,7 +76,7 @@ class Plan:
     @property
     def square(self) -> int:
         """B, the largest squared norm of a rounded vector, in steps²."""
-        return largest_square(self.steps, self.elements, self.count_clipped)
+        return self._encoding.squared_norm
 
     @property
     def honest(self) -> int:
@@ -166,7 +170,7 @@ def plan(
     length : int
         d, elements of a vector, at most 2^30.
     norm : float
-        C > 0, the L2 norm to which clients clip their vectors.
+        C, the L2 norm to which clients clip their vectors, 2^−100 ≤ C ≤ 2^100.
     epsilon, delta : float
         Budget of all sums together, for a client's vectors or zeros in their place.
     rounds : int
@@ -192,8 +196,7 @@ def plan(
     check_integer("length", length, 1, 1 << 30)
     check_integer("rounds", rounds, 1, 1 << 30)
     check_flag("count_clipped", count_clipped)
-    if not is_real(norm) or not 0 < norm < math.inf:
-        raise ParameterError(f"norm must be a number above 0, not {in_short(norm)}")
+    norm = Bounded(norm, 1).norm
     if bits is not None:
         check_integer("bits", bits, _BITS[0], _BITS[-1])
     m = n_clients - count(DROPOUT, n_clients) if min_survivors is None else min_survivors
@@ -206,9 +209,7 @@ def plan(
             f"epsilon {in_short(epsilon)} and delta {in_short(delta)} are out of range for "
             f"{rounds} sums; take epsilon below 30, a larger delta, or fewer rounds"
         )
-    start = Plan(
-        n_clients, length, rounds, m, c, float(norm), budget, count_clipped, 1, _BITS[0]
-    )
+    start = Plan(n_clients, length, rounds, m, c, norm, budget, count_clipped, 1, _BITS[0])
     for width in _BITS if bits is None else [bits]:
         found = _finest(replace(start, modulus_bits=width))
         if found and (bits is not None or found.factors["rounding"] <= _COST):
@@ -220,20 +221,6 @@ def plan(
     )
 
 
-def largest_square(steps: int, elements: int, count_clipped: bool) -> int:
-    """Return B, the squared norm that no rounded vector exceeds.
-
-    A vector of a norm of at most S is rounded at random, and longer results are replaced
-    (Kairouz, Liu and Steinke 2021, proposition 22). With `count_clipped` an element of S/16
-    comes on top.
-    """
-    whole = -(-257 * steps**2 // 256) if count_clipped else steps**2
-    root = math.isqrt(elements - 1) + 1
-    norm = math.isqrt(whole - 1) + 1
-    usual = whole + -(-elements // 4) + math.ceil(_FALLBACK * (2 * norm + root) / 2)
-    return min(usual, (norm + root) ** 2)
-
-
 def _finest(start: Plan) -> Plan | None:
     """Return the plan of the most steps that fit into a plan's bits, if any is private."""
     low, high = 0, _MOST_STEPS
@@ -243,7 +230,7 @@ def _finest(start: Plan) -> Plan | None:
     if not low:
         return None
     found = replace(start, steps=low)
-    enough = LEAST_SHARE <= found.share**2 <= LARGEST_SHARE
+    enough = LEAST_SHARE <= found.share * STEPS <= LARGEST_SHARE
     return found if enough and found.budget.allows(found.loss) else None
 
 

@@ -124,6 +124,15 @@ def test_losses_add_up_as_one_gaussian():
     later = Loss.of_shares(Fraction(40_000), 100, 1000, Fraction(250_000))
     together = loss * 3 + later * 4
     assert together.epsilon(1e-6) == pytest.approx((loss * 4).epsilon(1e-6), rel=1e-4)
+    for name in ("squares", "rho", "failure"):
+        parts = 3 * getattr(loss, name) + 4 * getattr(later, name)
+        assert getattr(together, name) == pytest.approx(parts, rel=1e-12, abs=0)
+    for name in ("law", "sampler"):
+        for number in ("total", "squares"):
+            one, other, both = (
+                getattr(getattr(each, name), number) for each in (loss, later, together)
+            )
+            assert both == pytest.approx(3 * one + 4 * other, rel=1e-12, abs=0)
     assert Loss().epsilon(1e-6) == 0
     assert (loss + Loss()).epsilon(1e-6) == loss.epsilon(1e-6)
 

@@ -11,7 +11,7 @@ import pytest
 
 from secagg import MissingExtra, ParameterError
 from secagg.privacy import Budget, Loss, plan
-from secagg.privacy.planning import largest_square
+from secagg.protocol.noise import Share
 
 dp_accounting = pytest.importorskip("dp_accounting")
 
@@ -49,12 +49,13 @@ def test_plan_is_within_its_budget_and_uses_it(n, d, count_clipped, rounds):
     assert found.budget.allows(found.loss)
     assert 0.998 < found.loss.epsilon(1e-7) <= 1
     assert found.elements >= d + count_clipped
+    assert found.square >= found.steps**2 + found.elements / 4
     # doubled distance, twice the parameter: as rounds four times as many
     four = Loss.of_shares(found.share**2, found.honest, found.elements, Fraction(found.square))
     assert found.epsilon_replaced == pytest.approx((four * 4 * rounds).epsilon(1e-7), rel=1e-4)
-    # the shares of the fewest survivors are σ² together
-    assert found.share**2 * found.honest >= found.sigma**2
-    assert found.sigma**2 > (found.share - Fraction(1, 256)) ** 2 * found.honest
+    # σ, which the parameters will have, gives these shares
+    share = Share.of(int(found.sigma * 256), found.min_survivors, found.colluders)
+    assert share.scaled == found.share * 256
     # the room of the modulus: 2 ln(2D · 2^10) variances
     room = (2**found.modulus_bits - 1) ** 2 / 4
     spread = n * n * found.square / found.elements + n * (float(found.share) ** 2 + 0.25)
@@ -81,17 +82,6 @@ def test_error_of_the_mean():
         found.error(899)
     hundred = plan(1000, 100_000, **TARGET | {"norm": 3}, rounds=100)
     assert hundred.error() == pytest.approx(10 * found.error(), rel=0.01)
-
-
-def test_largest_square():
-    """S² and the rounding, by hand; few steps on many elements meet the cap."""
-    usual = 1000**2 + 250 + math.ceil(5.266 * (1000 + 16))
-    assert largest_square(1000, 1000, count_clipped=False) == usual
-    assert largest_square(1, 1 << 20, count_clipped=False) == 1 + (1 << 18) + 2702
-    assert largest_square(1, 1, count_clipped=False) == 4
-    assert largest_square(16, 4, count_clipped=True) > largest_square(
-        16, 4, count_clipped=False
-    )
 
 
 @pytest.mark.parametrize(

@@ -123,9 +123,11 @@ class Closer:
         except slices.Unfinished:
             return  # another closer asks again
         whole.request()
+        listed = whole.to_bytes()
+        del whole  # a million clients have 40 MB here, and as much in each copy of the driver
         with self.database.transaction() as tx:
             # in any other state the row has another closer's list, and this list is forgotten
-            batches.advance(tx, batch.number, State.FIXED, list=whole.to_bytes())
+            batches.advance(tx, batch.number, State.FIXED, list=listed)
 
     def _merged(self, batch: Batch, session: StoredSession) -> Accumulator:
         """Return the sum of all slices, without the clients that helpers reject."""

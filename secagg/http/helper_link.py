@@ -189,7 +189,7 @@ async def reach_helpers(
         parameters are given, so no helper can be left out of them, as
         `secagg.flower.helpers.endorsed` does.
     """
-    links: list[HttpHelper] = []
+    links: dict[int, HttpHelper] = {}
     async with AsyncExitStack() as stack:
         for one in helpers:
             reached = reach_helper(
@@ -202,10 +202,12 @@ async def reach_helpers(
             )
             try:
                 link = await stack.enter_async_context(reached)
-                # a liar could pass all requests on to another helper, who would be there twice
-                if params.identities[link.number] != one.ed25519:
+                # addresses may be interchanged, but a liar could pass all requests on to
+                # another helper, who would be there twice: then the helper's own address counts
+                own = params.identities[link.number] == one.ed25519
+                if link.number in links and not own:
                     raise _wrong("begin", "signature", "it answers for another helper")
-                links.append(link)
+                links[link.number] = link
             except (LinkError, RemoteProtocolError) as error:
                 if not needed:
                     logger.warning("going on without the helper at %s: %s", one.url, error)
@@ -218,7 +220,7 @@ async def reach_helpers(
                     check=error.check,
                 ) from None
         # clients verify the endorsements in the order of the parameters
-        yield sorted(links, key=lambda link: link.number)
+        yield [links[number] for number in sorted(links)]
 
 
 def _accepted(response: httpx.Response, phase: str) -> httpx.Response:

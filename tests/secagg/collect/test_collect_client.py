@@ -80,8 +80,11 @@ async def test_list_in_place_of_an_array_costs_no_report(databases: Databases) -
             await send(made, url, 1)
 
 
-async def test_report_without_an_acknowledgement_is_sent_again(databases: Databases) -> None:
+async def test_report_without_an_acknowledgement_is_sent_again(
+    databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The commit was done, but the client does not know; the same bytes count once."""
+    monkeypatch.setattr("secagg.collect.service._RETRY", 1)
     failures = iter(range(2))
 
     def before(statement: str) -> None:

@@ -25,7 +25,7 @@ def check(database: Database, number: int, made: Parties) -> None:
     assert found.integers.tolist() == made.expected(CLIENTS)
 
 
-@pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.large)])
+@pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.slow)])
 async def test_every_statement_can_be_the_last(databases: Databases, step: int) -> None:
     for at in count(0, step):
         sent, acknowledged, death = dict[int, bytes](), set[int](), Death(at)

@@ -98,14 +98,8 @@ def killed(at: int, *arguments: object) -> int:
     return done.returncode
 
 
-@pytest.mark.large
-@pytest.mark.parametrize(
-    "more",
-    [
-        pytest.param((), marks=pytest.mark.slow, id="once"),
-        pytest.param(("--reports", 3), id="staying"),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [(), ("--reports", 3)], ids=["once", "staying"])
 def test_close_that_is_killed_again_and_again(
     keys: Path,
     helpers: tuple[object, ...],

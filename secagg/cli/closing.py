@@ -66,10 +66,6 @@ class When:
         return period.end.timestamp() <= now
 
 
-NOBODY = -1
-"""Number that stands for no batch among the batches that a notice named."""
-
-
 @dataclass
 class Closing:
     """Closer of a collection's batches, which writes the sums.
@@ -92,6 +88,7 @@ class Closing:
     show: Callable[[Document], None]
     _sessions: dict[int, StoredSession] = field(default_factory=dict)
     _told: set[int] = field(default_factory=set)
+    _idle: bool = False
 
     async def once(self, number: int | None = None, *, reopen: bool) -> None:
         """Lead closed batches to their sums; if none has a sum, close the newest open batch.
@@ -169,9 +166,9 @@ class Closing:
             if keep is not None:
                 await self.forget(keep)
             open_batches = await self._run(lambda tx: batches.in_states(tx, State.OPEN))
-            if not open_batches and NOBODY not in self._told:
+            if not open_batches and not self._idle:
                 tell("no batch is open, so clients are refused; begin a session")
-                self._told.add(NOBODY)
+            self._idle = not open_batches
             for batch in open_batches:
                 await self._run(partial(self._close_due, batch=batch, when=when))
             return await self._run(self._kept)

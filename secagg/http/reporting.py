@@ -151,7 +151,8 @@ async def send_report(
         more reports. Or the collection cannot be reached; see `join`.
     ParameterError
         An argument is invalid, or the parameters fail the policy or do not fit the identity.
-        For an invalid vector or weight, after zeros were stored in the client's name.
+        For an invalid vector or weight, after zeros were stored in the client's name; for a
+        vector that is no array, before anything is sent.
     RemoteProtocolError
         The parameters are malformed, or the collection rejects the report.
     """

@@ -13,6 +13,7 @@ from secagg import FixedPoint, Identity, Registry, RoundParams, Server
 from secagg.encoding import Ring
 from secagg.protocol import NEXT, Phase, keys
 from secagg.protocol.masks import MaskSum
+from secagg.protocol.noise import Share
 from vectors_reader import Unhedged
 
 IDS = (1, 2, 3, 300)
@@ -157,3 +158,16 @@ def test_mask_streams_are_those_of_the_code() -> None:
         mask.apply(elements, ring)
         ring.reduce(elements)
         assert value == ", ".join(map(str, elements.tolist()))
+
+
+def test_samples_of_noise_are_those_of_the_code() -> None:
+    rows = [row.strip("| ").split(" | ") for row in protocol_doc.section("noise").split("\n")]
+    assert len(rows) == 4 + 2
+    for p, *numbers, first, later in rows[2:]:
+        share = Share(int(p))
+        table, k, scale, shift = share.law
+        assert numbers == [str(x) for x in (k, scale, shift, len(table))]
+        for start, shown in ((0, first), (4096, later)):
+            samples = [int(y) for y in shown.replace("−", "-").split(", ")]
+            (block,) = share.blocks(bytes(range(16)), start, len(samples))
+            assert block.tolist() == samples

@@ -1,13 +1,14 @@
-"""Noise of one-shot sums: docs/oneshot.md §8."""
+"""Noise: of one-shot sums, docs/oneshot.md §8; of clients, docs/protocol.md §5.14 (`P §`)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cache
 
-from independent_primitives import number, sha256, u16le
-from independent_sums import stream
+from independent_primitives import integers, number, sha256, u16le
+from independent_streams import stream
 
 
 def bound(p: int, seeds: int) -> int:
@@ -68,15 +69,26 @@ def sample(p: int, word: Callable[[int], int]) -> int:
     return y
 
 
+def scaled_share(sigma: int, m: int, c: int) -> int:
+    """P §5.14: p = 256 s, the least integer with p² (m − c) ≥ sigma², of sigma = 256 σ."""
+    return math.isqrt((sigma**2 - 1) // (m - c)) + 1
+
+
+def shares(key: bytes, p: int, size: int) -> list[int]:
+    """P §5.14: the noise of a client for a vector of this size."""
+    found: list[int] = []
+    for b in range(-(-size // 4096)):
+        wanted, block = min(4096, size - 4096 * b), list[int]()
+        source = stream(key, 0, 32768 * b)  # a block of AES has two words
+        while len(block) < wanted:  # two proposals a sample are nearly always enough
+            block += share(p, integers(source.update(bytes(64 * wanted))))
+        found += block[:wanted]
+    return found
+
+
 def share(p: int, words: Sequence[int]) -> list[int]:
-    """Samples of noise with deviation p / 256 from as many proposals as there are words for."""
-    k = 5 * p // 1536
-    weights = [exponential((256 * k * x) ** 2, 2 * p**2) for x in range(40)]
-    below = [sum(weights[: x + 1]) * 2**127 // sum(weights) for x in range(40)]
-    steps = [step for step in below if step < 2**127 - 1]
-    rate = Fraction(2**15 * 2**_BITS, p**2 * LN2)  # 1 / (2 s² ln 2)
-    shift = next(i for i in range(64) if rate * 2 ** (65 + i) >= 2**63)
-    scale = math.floor(rate * 2 ** (64 + shift))
+    """P §5.14: the samples of the accepted proposals among as many as there are words for."""
+    k, steps, scale, shift = law(p)
     found = []
     for a, b, c, e in zip(*(iter(words),) * 4, strict=False):
         x = sum((a * 2**64 + b) // 2 >= step for step in steps)
@@ -87,6 +99,18 @@ def share(p: int, words: Sequence[int]) -> list[int]:
         if rest >= 2**64 % k and e // 2 < chance and (y, b % 2) != (0, 1):
             found.append(-y if b % 2 else y)
     return found
+
+
+@cache
+def law(p: int) -> tuple[int, list[int], int, int]:
+    """P §5.14: k, the table T, scale and shift."""
+    k = 5 * p // 1536
+    weights = [exponential((256 * k * x) ** 2, 2 * p**2) for x in range(40)]
+    below = [sum(weights[: x + 1]) * 2**127 // sum(weights) for x in range(40)]
+    rate = Fraction(2**15 * 2**_BITS, p**2 * LN2)  # 1 / (2 s² ln 2)
+    shift = next(i for i in range(64) if rate * 2 ** (65 + i) >= 2**63)
+    scale = math.floor(rate * 2 ** (64 + shift))
+    return k, [step for step in below if step < 2**127 - 1], scale, shift
 
 
 _BITS = 256
@@ -105,9 +129,13 @@ def exponential(n: int, d: int) -> int:
     return total
 
 
+COEFFICIENTS = [LN2**i * 2**63 // (math.factorial(i) * 2 ** (_BITS * i)) for i in range(16)]
+"""P §5.14: c_i."""
+
+
 def half(f: int) -> int:
     """2^(−f / 2^64) in units of 2^−63, by Horner's rule in integers."""
     y = 0
-    for i in range(15, -1, -1):
-        y = (LN2**i * 2**63 // (math.factorial(i) * 2 ** (_BITS * i))) - f * y // 2**64
+    for coefficient in reversed(COEFFICIENTS):
+        y = coefficient - f * y // 2**64
     return y

@@ -1,4 +1,4 @@
-"""Vectors as integers modulo R, masks and bytes: docs/protocol.md §4, §5.7 and §5.9."""
+"""Vectors as integers modulo R, masks and bytes: docs/protocol.md §4 and §5.9."""
 
 from __future__ import annotations
 
@@ -7,20 +7,10 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import count
 from numbers import Integral, Real
 
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
-
-from independent_primitives import (
-    ParameterError,
-    integer,
-    integers,
-    number,
-    require,
-    u64le,
-    valid,
-)
+from independent_primitives import ParameterError, integer, number, require, u64le, valid
+from independent_streams import prg
 
 
 @dataclass(frozen=True)
@@ -175,34 +165,3 @@ def pack(elements: Sequence[int], b: int) -> bytes:
     """§5.9."""
     bits = sum(x << (b * i) for i, x in enumerate(elements))
     return bits.to_bytes(-(-len(elements) * b // 8), "little")
-
-
-def stream(key: bytes, D: int) -> CipherContext:
-    """§5.7: stream(D), of which an encryptor gives as many bytes as it gets."""
-    counter = modes.CTR(D.to_bytes(8, "big") + bytes(8))
-    return Cipher(algorithms.AES128(key), counter).encryptor()
-
-
-def words(key: bytes, D: int, size: int, amount: int) -> list[int]:
-    """word_size(D, i) for the first i."""
-    return integers(stream(key, D).update(bytes(size * amount)), size)
-
-
-def prg(key: bytes, amount: int, R: int) -> list[int]:
-    """§5.7."""
-    if R & (R - 1):
-        return [x for x, _ in attempts(key, amount, R)]
-    return [word % R for word in words(key, 0, 4 if R <= 2**32 else 8, amount)]
-
-
-def attempts(key: bytes, amount: int, R: int) -> list[tuple[int, int]]:
-    """For an R that is no power of two: each element, and the D that gave it."""
-    found: dict[int, tuple[int, int]] = {}
-    for D in count():
-        for i, word in enumerate(words(key, D, 8, amount)):
-            M = word * R
-            if i not in found and M % 2**64 >= 2**64 % R:
-                found[i] = M >> 64, D
-        if len(found) == amount:
-            break
-    return [found[i] for i in range(amount)]

@@ -208,6 +208,11 @@ def hedging() -> dict[str, object]:
         cases.append({"secret": secret, "entropy": fresh, "statement": text + u64le(size),
                       "outputs": outputs})  # fmt: skip
     seed = draw("hedging identity", 32)
+    for secret in (b"", hedging_secret(seed)):  # the key of the noise, in either variant
+        about = b"secagg/2 hedged noise" + draw("hedging session", 32) + u64le(300)
+        fresh = draw("hedging noise", 32)
+        cases.append({"secret": secret, "entropy": fresh, "statement": about,
+                      "outputs": [hedged(secret, fresh, about)(16)]})  # fmt: skip
     return {"sources": cases, "identity_seed": seed, "identity_secret": hedging_secret(seed)}
 
 

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import derivations
 import http_vectors
+import noise_vectors
 import numbers_vectors
 import oneshot
 import oneshot_malformed
@@ -75,6 +76,8 @@ def main(folder: Path) -> None:
         ("graph", "§5.11", "hashlib", derivations.graph),
         ("encodings", "§4, Annex B", "Python floats and integers", numbers_vectors.encodings),
         ("masks", "§5.7", "cryptography (AES-ECB), Python integers", numbers_vectors.masks),
+        ("bounded", "§4.5", "Python floats and integers", noise_vectors.bounded),
+        ("noise", "§5.14", "cryptography (AES-CTR), Python integers", noise_vectors.noise),
         ("packing", "§5.9", "Python integers", numbers_vectors.packing),
         ("messages", "§6", "Python integers", lambda: messages([r.params for r in all_rounds])),
         ("malformed", "§6.1, §8, §12", curves, lambda: malformed(by_name)),

@@ -7,7 +7,8 @@ from params import described
 
 from independent_client import Parameters
 from independent_primitives import ids, sha256
-from independent_sums import FixedPoint, Integers, attempts, pack, prg
+from independent_streams import attempts, prg
+from independent_sums import FixedPoint, Integers, pack
 
 SHORT, LONG = 67, 20011
 POWERS = [1, 2, 7, 8, 9, 15, 16, 31, 32, 33, 40, 48, 56, 63, 64]

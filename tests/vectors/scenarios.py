@@ -8,7 +8,8 @@ from parties import Party, Round, graph_order, neighbourhoods
 
 from independent_client import Parameters
 from independent_primitives import u64le
-from independent_sums import FixedPoint, Integers, prg
+from independent_streams import prg
+from independent_sums import FixedPoint, Integers
 
 WIDE = [0, 1, 127, 128, 255, 256, 300, 65536, 2**32, 2**53 + 1, 2**63, 2**64 - 1]
 ACTIVE = {"security": "active", "session": b"the name of the round takes its place"}

@@ -20,17 +20,18 @@ from independent_streams import words
 class Bounded:
     """The encoding: C and S."""
 
-    C: float
-    S: int
+    norm: float
+    steps: int
 
     def encode(self) -> bytes:
         """§3.3."""
-        return b"bounded" + struct.pack("<d", self.C) + u64le(self.S)
+        return b"bounded" + struct.pack("<d", self.norm) + u64le(self.steps)
 
     def validate(self) -> None:
         """§3.1."""
-        integer(self.S, "steps", 1, 2**30)
-        valid(type(self.C) in (int, float) and 2.0**-100 <= self.C <= 2.0**100, "norm")
+        integer(self.steps, "steps", 1, 2**30)
+        valid(type(self.norm) in (int, float), "norm: no number")
+        valid(2.0**-100 <= self.norm <= 2.0**100, "norm")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Rotation:
     @property
     def square(self) -> int:
         """S'²."""
-        return -(-257 * self.of.S**2 // 256) if self.counted else self.of.S**2
+        return -(-257 * self.of.steps**2 // 256) if self.counted else self.of.steps**2
 
     @property
     def most(self) -> int:
@@ -85,7 +86,7 @@ class Rotation:
         return q, clipped
 
     def _rotated(self, vector: Sequence[float]) -> tuple[list[float], int]:
-        C, S = self.of.C, self.of.S
+        C, S = self.of.norm, self.of.steps
         x = [bounded(each) for each in vector]
         lanes = [0.0] * 8
         for i, each in enumerate(x):
@@ -118,9 +119,9 @@ class Rotation:
 
     def decoded(self, integers: Sequence[int]) -> tuple[list[float], float | None]:
         """The sum of the vectors, and the number of clipped vectors."""
-        step = self.of.C / self.of.S
+        step = self.of.norm / self.of.steps
         x = self._signed(self._hadamard([a * step for a in integers]))
-        return x[: self.d], x[self.d] * (16 / self.of.C) if self.counted else None
+        return x[: self.d], x[self.d] * (16 / self.of.norm) if self.counted else None
 
 
 def rounded_root(x: int) -> int:

@@ -77,7 +77,7 @@ def _random(name: str, count: int, norm: float) -> list[float]:
 
 def _described(rotation: Rotation) -> dict[str, object]:
     return {
-        "norm": rotation.of.C, "steps": rotation.of.S, "session": rotation.session,
+        "norm": rotation.of.norm, "steps": rotation.of.steps, "session": rotation.session,
         "length": rotation.d, "count_clipped": rotation.counted,
         "elements": rotation.D, "largest": rotation.most, "squared_norm": rotation.B,
     }  # fmt: skip

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -13,24 +14,23 @@ from numpy.typing import NDArray
 
 from fedmf.aggregate.aggregation import Dropouts, IntegerSum, RoundAborted, in_the_sum
 from fedmf.aggregate.vectors import Aggregate, Rows, Vectors
-from fedmf.errors import SettingError, optional
+from fedmf.errors import SettingError
 from fedmf.settings import NotNegative, Positive, Settings, UpToOne, part_of
+from secagg.protocol.noise import LARGEST_SHARE, LEAST_SHARE, STEPS, Share
 
 Where = Literal["central", "distributed", "local"]
 
-TAIL = 12.0  # standard deviations: beyond the 11.954 that `_noise` can draw
-LEAST_STEPS = 4  # steps of the grid in a standard deviation of a user's noise
-MOST_STEPS = 2.0**32  # with more, the 53 bits of a float leave too few numbers in a step
-BITS = 53  # bits of a word that a float represents exactly
-WORDS = 3  # words for a number of noise: a sign and a significand, and twice an exponent
+TAIL = 12.0  # standard deviations of a user's noise for which the clip must leave room
+KEY = 16  # bytes of the AES key behind a stream of noise
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoisySum(Settings):
     """`Aggregation` that clips each user's table and adds Gaussian noise to the sum.
 
-    The noise is added to integers, on the grid of the inner encoding (docs/privacy.md).
-    Counting raters raises SettingError, as exact counts are not covered by noise.
+    The noise is discrete Gaussian, from streams of AES-128, and is added to integers on the
+    grid of the inner encoding (docs/privacy.md). Counting raters raises SettingError, as exact
+    counts are not covered by noise.
 
     Parameters
     ----------
@@ -61,6 +61,7 @@ class NoisySum(Settings):
     where: Where = "distributed"
     honest: UpToOne = 1.0
     entropy: Callable[[int], bytes] = os.urandom
+    _used: set[bytes] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def _check(self) -> None:
         if not isinstance(self.inner, IntegerSum):
@@ -76,24 +77,24 @@ class NoisySum(Settings):
         ------
         SettingError
             If the clip of `inner` is too small for the noise. If the fractional_bits of `inner`
-            are too few or too many for the noise. If `entropy` returns no bytes, or a wrong
-            number of bytes.
+            are too few or too many for the noise. If `entropy` returns no bytes, a wrong number
+            of bytes, or the same bytes again.
         RoundAborted
             If fewer users are left than `honest` requires, or the sum of `inner` is aborted.
-        MissingExtra
-            If scipy is not installed.
         """
         tables = Vectors(vectors, lambda user: self._clipped(vectors[user]), vectors.shape)
         if self.where == "central":
+            self._check_room(0.0)
+            share, (key,) = self._share(1), self._keys(1)
             total = self.inner.sum(tables, dropouts=dropouts, session=session)
-            noise = self._noise(total.integers.size, self._grid_sigma(1.0))
-            return with_noise(total, noise, self.inner)
-        share = 1.0
+            return with_noise(total, drawn(share, key, total.integers.size), self.inner)
+        users = 1
         if self.where == "distributed":
-            share = 1 / math.sqrt(honest_users(self.honest, vectors, dropouts))
-        self._check_room(share)
-        sigma = self._grid_sigma(share)
-        noisy = noised(tables, lambda _, size: self._noise(size, sigma), self.inner)
+            users = honest_users(self.honest, vectors, dropouts)
+        self._check_room(self.noise_multiplier * self.clip_norm / math.sqrt(users))
+        share = self._share(users)
+        keys = dict(zip(sorted(vectors), self._keys(len(vectors)), strict=True))
+        noisy = noised(tables, lambda user, size: drawn(share, keys[user], size), self.inner)
         return self.inner.sum(noisy, dropouts=dropouts, session=session)
 
     def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
@@ -113,48 +114,42 @@ class NoisySum(Settings):
         # towards zero: rounding to nearest could raise the norm above C
         return Rows(rows.indices, np.trunc(values * scale) / scale, rows.n_rows)
 
-    def _grid_sigma(self, share: float) -> float:
-        return self.noise_multiplier * self.clip_norm * share * self.inner.encoding.scale
-
-    def _check_room(self, share: float) -> None:
-        """Validate that the inner encoding neither clips nor loses the users' noise."""
-        sigma = self.noise_multiplier * self.clip_norm * share
+    def _check_room(self, sigma: float) -> None:
+        """Validate that the inner encoding does not clip a table with noise of deviation σ."""
         needed = self.clip_norm + TAIL * sigma
         if needed > self.inner.clip:
             raise SettingError(
-                f"the inner clip = {self.inner.clip:g} cuts off the noise that users add: "
-                f"raise it to {math.ceil(needed)}"
-            )
-        if 0 < self._grid_sigma(share) < LEAST_STEPS:
-            raise SettingError(
-                f"noise of deviation {sigma:g} is lost on a grid of "
-                f"{1 / self.inner.encoding.scale:g}: raise fractional_bits"
+                f"the inner clip = {self.inner.clip:g} cuts off what users send, noise "
+                f"included: raise it to {math.ceil(needed)}"
             )
 
-    def _noise(self, size: int, sigma: float) -> NDArray[np.int64]:
-        """Draw round(N(0, sigma²)): a random sign, and the magnitude by inversion."""
-        if sigma == 0:
-            return np.zeros(size, dtype=np.int64)
-        if sigma > MOST_STEPS:
+    def _share(self, users: int) -> Share | None:
+        """Return the noise of each of `users` users, who have σ together; None for σ = 0."""
+        sigma = Fraction(self.noise_multiplier * self.clip_norm * self.inner.encoding.scale)
+        if not sigma:
+            return None
+        # as private as Gaussian noise of variance σ²: docs/privacy.md, "On the grid"
+        square = (sigma**2 + Fraction(1, 12)) * STEPS**2 / users
+        scaled = math.isqrt(math.ceil(square) - 1) + 1
+        few = scaled < LEAST_SHARE or scaled**2 * users < 2 * LEAST_SHARE**2
+        if few or scaled > LARGEST_SHARE:
+            what, remedy = ("few", "raise") if few else ("many", "lower")
             raise SettingError(
-                f"noise with a deviation of {sigma:g} steps of the grid is more than "
-                f"{MOST_STEPS:g}: lower fractional_bits"
+                f"noise of {scaled / STEPS:.4g} steps of the grid for each user is of too "
+                f"{what} steps: {remedy} the fractional_bits of the inner sum"
             )
-        special = optional("scipy.special", "draws the noise")
-        # repeated bytes could cancel the noise, so there must be enough
-        random = random_bytes(self.entropy, 8 * WORDS * size)
-        words = np.frombuffer(random, dtype="<u8").reshape(WORDS, size)
-        # uniform = significand · 2^(−1 − zeros), in (0, 1/2]: a significand of 53 bits in
-        # (1/2, 1], and the number of zeros that a row of coin tosses begins with. Multiples of
-        # 2^−53 would end the tail of the noise at 8 deviations.
-        tosses = np.frexp((words[1:] >> np.uint64(64 - BITS)).astype(np.float64))[1]
-        zeros = np.where(tosses[0] > 0, BITS - tosses[0], 2 * BITS - tosses[1])
-        significand = 0.5 + ((words[0] >> np.uint64(12)) + 1.0) * 2.0**-BITS
-        uniform = np.ldexp(significand, -1 - zeros)
-        # the last bit of the word is not in the significand
-        sign = np.where(words[0] & np.uint64(1), 1.0, -1.0)
-        noise: NDArray[np.float64] = np.rint(sign * sigma * special.ndtri(uniform))
-        return noise.astype(np.int64)
+        return Share(scaled)
+
+    def _keys(self, count: int) -> list[bytes]:
+        keys = [random_bytes(self.entropy, KEY) for _ in range(count)]
+        # with a common key, knowing a user's noise is knowing all noise
+        if len(set(keys)) < count or not self._used.isdisjoint(keys):
+            raise SettingError(
+                "entropy returned the same bytes twice: pass a function that returns new ones, "
+                "such as os.urandom or np.random.default_rng(1).bytes"
+            )
+        self._used.update(keys[:1])  # a source that begins anew repeats the first key
+        return keys
 
 
 def check_honest(honest: float, where: str) -> None:
@@ -188,6 +183,13 @@ def noised(
         return Rows(everything, table + added / scale, everything.size)
 
     return Vectors(tables, noisy, tables.shape)
+
+
+def drawn(share: Share | None, key: bytes, size: int) -> NDArray[np.int64]:
+    """Return the first `size` ≥ 1 numbers of a key's stream of noise; zeros without noise."""
+    if share is None:
+        return np.zeros(size, dtype=np.int64)
+    return np.concatenate([block.copy() for block in share.blocks(key, 0, size)])
 
 
 def with_noise(exact: Aggregate, noise: NDArray[np.int64], inner: IntegerSum) -> Aggregate:

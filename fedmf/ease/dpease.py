@@ -6,21 +6,21 @@ import os
 from collections.abc import Callable
 from time import perf_counter
 from types import MappingProxyType
-from typing import Self, cast
+from typing import Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import Aggregate
+from fedmf.aggregate import Aggregate, NoisySum
 from fedmf.aggregate.aggregation import IntegerSum
 from fedmf.aggregate.noisy import check_honest
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
 from fedmf.data.checks import check_parts
 from fedmf.ease import shallow
-from fedmf.ease.noise import DiscreteNoise, Where, deviation
 from fedmf.ease.weights import ItemWeights
 from fedmf.errors import SettingError
+from fedmf.models.dp import noise_multiplier
 from fedmf.models.estimator import not_continued
 from fedmf.models.recommender import all_users
 from fedmf.settings import BelowOne, Count, Positive, ProperFraction, Seed, UpToOne, part_of
@@ -38,6 +38,7 @@ ITEMS = 0.05
 REG = 1.0
 """λ in units of σ√m, half the largest eigenvalue of the noise: a function of public numbers."""
 EXACT_REG = 1200.0
+Where = Literal["central", "distributed"]
 
 
 class DPEase(Scheduled):
@@ -165,7 +166,7 @@ class DPEase(Scheduled):
         self._check()  # again, as attributes can be set: no exact sum by mistake
         check_parts(train)
         self.schedule.size(train.n_users)
-        sigma = None if self.epsilon is None else deviation(self.epsilon, self.delta)
+        sigma = None if self.epsilon is None else noise_multiplier(self.epsilon, self.delta, 1)
         summing, records = self._summing(sigma), list[RoundRecord]()
         everyone = np.arange(train.n_users)
 
@@ -197,9 +198,10 @@ class DPEase(Scheduled):
         """Return the function that adds up messages, with noise unless σ is None."""
         if sigma is None:
             return self.aggregation.count
-        noised = DiscreteNoise(
+        noised = NoisySum(
             inner=cast(IntegerSum, self.aggregation),  # as `_check` has validated
-            sigma=sigma,
+            clip_norm=1.0,
+            noise_multiplier=sigma,
             where=self.where,
             honest=self.honest,
             entropy=self.entropy,

@@ -20,6 +20,7 @@ from fedmf.errors import SettingError, optional
 from fedmf.models.federated import Floats, Raters
 from fedmf.models.mf import NEUTRAL, FedMF
 from fedmf.settings import Count, NotNegative, Positive, ProperFraction, UpToOne, check
+from secagg.privacy.gaussian import sigma_of
 
 # Rényi orders: each gives a valid bound; more orders take longer and tighten the bound little.
 ORDERS = (*range(2, 17), 20, 24, 32, 48, 64)
@@ -61,13 +62,13 @@ def noise_multiplier(
     # with numpy's float32 the accountant would compute in 32 bits
     epsilon, delta, sampling_rate = float(epsilon), float(delta), float(sampling_rate)
     rounds = int(rounds)
-    dp_accounting = optional("dp_accounting", "finds the noise")
-    rdp = optional("dp_accounting.rdp", "finds the noise")
-    unsampled = float(dp_accounting.get_sigma_gaussian(epsilon, delta)) * math.sqrt(rounds)
+    unsampled = sigma_of(epsilon, delta) * math.sqrt(rounds)
     if where == "local":
         return 2 * unsampled
     if sampling_rate == 1:
         return unsampled
+    dp_accounting = optional("dp_accounting", "finds the noise")
+    rdp = optional("dp_accounting.rdp", "finds the noise")
     everyone = 10**9  # the bound knows only the ratio
 
     def event(z: float) -> object:

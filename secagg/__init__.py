@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from secagg import graph, oneshot, paillier, shamir, threshold
     from secagg._threads import set_threads
     from secagg.client import Client, SealingKey
-    from secagg.encoding import FixedPoint, Integers, Schema, flatten
+    from secagg.encoding import Bounded, FixedPoint, Integers, Schema, flatten
     from secagg.journal import Journal
     from secagg.paillier import Packing
     from secagg.protocol import (
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         ClientPolicy,
         CohortLedger,
         Identity,
+        Noise,
         Phase,
         Registry,
         RoundParams,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from secagg.vault import Vault
 
 __all__ = [
+    "Bounded",
     "Bounds",
     "BudgetSpent",
     "Client",
@@ -85,6 +87,7 @@ __all__ = [
     "LinkError",
     "LocalProtocolError",
     "MissingExtra",
+    "Noise",
     "Packing",
     "ParameterError",
     "Phase",
@@ -122,7 +125,7 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
         {
             "_threads": ("set_threads",),
             "client": ("Client", "SealingKey"),
-            "encoding": ("FixedPoint", "Integers", "Schema", "flatten"),
+            "encoding": ("Bounded", "FixedPoint", "Integers", "Schema", "flatten"),
             "journal": ("Journal",),
             "paillier": ("Packing",),
             "protocol": (
@@ -130,6 +133,7 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
                 "ClientPolicy",
                 "CohortLedger",
                 "Identity",
+                "Noise",
                 "Phase",
                 "Registry",
                 "RoundParams",

@@ -170,7 +170,7 @@ class TooFewSurvivors(SecAggError):
     def __init__(self, message: str, *, phase: str, survivors: int, needed: int) -> None:
         self.phase = phase
         self.survivors = survivors
-        self.needed = needed
+        self.needed = int(needed)  # a plain int, also of parameters whose m is a default
         super().__init__(f"{phase}: {message}")
 
 

@@ -23,6 +23,7 @@ from secagg._printable import at_least, in_short
 from secagg._secrets import without_frames
 from secagg._threads import in_slices
 from secagg.encoding import suggestion
+from secagg.encoding.bounded import BOUNDED, Bounded
 from secagg.encoding.encoding import Entropy, Lanes, Ring, Vector
 from secagg.encoding.integers import INTEGERS, Integers
 from secagg.encoding.pieces import (
@@ -303,12 +304,14 @@ class Suggestion:
     clipped: float
 
 
-def from_canonical(data: bytes) -> FixedPoint | Integers | None:
+def from_canonical(data: bytes) -> FixedPoint | Integers | Bounded | None:
     """Return the encoding of ``canonical()`` bytes, or None for another class.
 
     `rounding` and `beyond_clip` are the defaults. ParameterError: a value is out of range.
     """
     if data[:-16] == _LABEL:
         return FixedPoint(*struct.unpack("<dQ", data[-16:]))
+    if data[:-16] == BOUNDED:
+        return Bounded(*struct.unpack("<dQ", data[-16:]))
     label, largest = data[:-8], data[-8:]
     return Integers(int.from_bytes(largest, "little")) if label == INTEGERS else None

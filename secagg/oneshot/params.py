@@ -11,15 +11,15 @@ from warnings import warn
 
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg._printable import fingerprints, short_repr
-from secagg.encoding import Encoding
+from secagg.encoding import Bounded, Encoding
 from secagg.errors import ParameterError
 from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.oneshot import params_bytes, suites
 from secagg.oneshot.layout import Layout
-from secagg.oneshot.noise import Noise
 from secagg.oneshot.seeds import held
 from secagg.oneshot.suites import SuiteName
 from secagg.protocol import Registry, RoundParams
+from secagg.protocol.noise import Noise
 from secagg.protocol.params_bytes import malformed
 from secagg.protocol.shape import Security, Shape, read_encoding, smallest_bits
 from secagg.protocol.suggestion import suggest_fewest
@@ -116,7 +116,17 @@ class OneShotParams(Shape):
                 f"security must be 'semi-honest' or 'active', not {self.security!r}"
             )
         if self.noise is not None:
-            check_kind("noise", self.noise, Noise, "a secagg.oneshot.Noise")
+            check_kind("noise", self.noise, Noise, "a secagg.Noise")
+            if self.noise.colluders:
+                raise ParameterError(
+                    f"the noise names {self.noise.colluders} colluders, but helpers add the "
+                    "noise of a one-shot sum, not clients; leave colluders out"
+                )
+        if isinstance(self.encoding, Bounded):
+            raise ParameterError(
+                "one-shot sums do not know Bounded vectors; take FixedPoint or Integers, or "
+                "a round of RoundParams"
+            )
         self._check_shape()
 
     def __repr__(self) -> str:

@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from secagg.errors import ParameterError
-from secagg.oneshot.noise import STEPS, Noise
 from secagg.oneshot.suites import KEY_BYTES, NAMES, SuiteName
+from secagg.protocol.noise import STEPS, Noise
 from secagg.protocol.params_bytes import SAME_RELEASE, malformed, prefixed
 from secagg.protocol.shape import Security, Shape
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from secagg._check import check_kind
 from secagg.errors import ParameterError, needing
-from secagg.oneshot.noise import as_fraction
 from secagg.oneshot.params import OneShotParams
+from secagg.protocol.noise import as_fraction
 
 # Every order gives a valid bound; dp-accounting ignores orders up to 1.01.
 ORDERS = [1 + 2 ** (k / 16) for k in range(-104, 400)]

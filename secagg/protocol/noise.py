@@ -1,5 +1,6 @@
-"""Shares of the noise of a sum: each client adds a discrete Gaussian of a part of the variance.
+"""Noise of a sum, and shares of the noise: each client adds a part of the variance.
 
+Noise and shares are discrete Gaussians, with probability ∝ exp(−y² / 2σ²) for every integer y.
 The sum of h shares of variance s² is a discrete Gaussian of variance h s², up to a factor e^±τ
 of every probability: Kairouz, Liu and Steinke, "The Distributed Discrete Gaussian Mechanism for
 Federated Learning with Secure Aggregation" (ICML 2021). With s ≥ 4, τ is below h · 10^−66.
@@ -8,9 +9,11 @@ Federated Learning with Secure Aggregation" (ICML 2021). With s ≥ 4, τ is bel
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple, Self
@@ -19,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
-from secagg._check import check_integer
+from secagg._check import check_integer, is_integer, is_real
+from secagg._printable import in_short
 from secagg.encoding import Lanes, Ring
 from secagg.errors import ParameterError
 
@@ -27,8 +31,12 @@ STEPS = 256
 """Deviations are multiples of 1 / 256."""
 LEAST_SHARE, LARGEST_SHARE = 4 * STEPS, (1 << 28) * STEPS
 """Bounds of 256 s."""
-MAX_SIGMA = (1 << 40) * STEPS
-"""Bound of 256 σ."""
+MAX_SIGMA = 1 << 40
+"""Bound of σ."""
+_TAIL = 10
+_GAUSSIAN = 1
+"""First byte of the noise in parameters: the kind, a discrete Gaussian."""
+_CANONICAL = struct.Struct("<BQI")
 _BLOCK = 1 << 12
 """Samples that begin at their own place in the stream, so that threads can draw blocks."""
 _REGION = 1 << 16
@@ -37,6 +45,97 @@ _WORDS = 3 * (1 << 13)
 """Words at a time, few enough to stay in the cache, and nearly always enough for a block."""
 _DIGITS, _FAR = 60, 40
 """Decimal digits of the law, whose table has 127 bits, and values of x, beyond the table."""
+
+
+def as_fraction(value: object) -> Fraction | None:
+    """Return a finite real number of Python or numpy, exactly; None for anything else."""
+    if isinstance(value, Fraction):
+        return value
+    if not is_real(value):
+        return None
+    number = int(value) if is_integer(value) else float(value)
+    return Fraction(number) if abs(number) < math.inf else None  # nor NaN
+
+
+def tail(scaled: int, summands: int) -> int:
+    """Return ⌈10 s √k⌉, which a sum of k noises exceeds with probability below 2^−71.
+
+    The argument is 256 s. The discrete Gaussian is subgaussian (Canonne, Kamath and Steinke
+    2020), so that the probability is at most 2 exp(−10² / 2). For all elements of the longest
+    vector together the probability is below 2^−40.
+    """
+    square = _TAIL**2 * summands * scaled**2
+    return (math.isqrt(square - 1) // STEPS) + 1
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Discrete Gaussian noise of a sum, for differential privacy.
+
+    In a round (`secagg.RoundParams`) each client adds a share, so that any survivors' shares
+    without the colluders' have the variance σ². In a one-shot sum (`secagg.oneshot`) each
+    helper adds all noise, and the sum has the noise of all C(ℓ, t − 1) seeds. Privacy counts
+    the noise of a single seed; see `secagg.oneshot.epsilon`.
+
+    Parameters
+    ----------
+    sigma : int, float or Fraction
+        σ in steps of the encoding, 0 < σ ≤ 2^40: 2^−f of `FixedPoint`, 1 of `Integers`, C / S
+        of `Bounded`. The value is rounded up to a multiple of 1/256 and is then a Fraction.
+    colluders : int
+        c, the largest number of survivors that tell the server their shares of the noise, 0 to
+        2^20. Always 0 in one-shot sums.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of range.
+    """
+
+    sigma: Fraction
+    colluders: int = 0
+
+    def __post_init__(self) -> None:
+        exact = as_fraction(self.sigma)
+        if exact is None or not 0 < exact <= MAX_SIGMA:
+            raise ParameterError(
+                "noise must have a sigma above 0 and at most 2^40 steps, not "
+                f"{in_short(self.sigma)}"
+            )
+        # rounded up: a smaller σ would give less privacy than the caller asked for
+        object.__setattr__(self, "sigma", Fraction(math.ceil(exact * STEPS), STEPS))
+        check_integer("colluders", self.colluders, 0, 1 << 20)
+        object.__setattr__(self, "colluders", int(self.colluders))
+
+    @property
+    def scaled(self) -> int:
+        """256 σ, as in the parameters' bytes and in the sampler."""
+        return int(self.sigma * STEPS)
+
+    def bound(self, summands: int) -> int:
+        """Return a bound on a sum of k such noises, ⌈10 σ √k⌉; see `tail`."""
+        return tail(self.scaled, summands)
+
+    def canonical(self) -> bytes:
+        """Return the bytes of the noise in the parameters of a round."""
+        return _CANONICAL.pack(_GAUSSIAN, self.scaled, self.colluders)
+
+    @classmethod
+    def from_canonical(cls, data: bytes) -> Self:
+        """Return the noise of `canonical` bytes.
+
+        Raises
+        ------
+        ParameterError
+            The bytes are of no noise that this release knows.
+        """
+        if len(data) != _CANONICAL.size or data[0] != _GAUSSIAN:
+            raise ParameterError(
+                f"the noise {in_short(data)} is of an unknown kind; run a release of secagg "
+                "that knows this kind"
+            )
+        _, scaled, colluders = _CANONICAL.unpack(data)
+        return cls(Fraction(scaled, STEPS), colluders)
 
 
 class Law(NamedTuple):
@@ -92,7 +191,7 @@ class Share:
         ParameterError
             A number is out of range, or σ / √(m − c) is below 4 or above 2^28.
         """
-        check_integer("256 sigma", sigma, STEPS, MAX_SIGMA)
+        check_integer("256 sigma", sigma, STEPS, MAX_SIGMA * STEPS)
         check_integer("survivors", survivors, 2, 1 << 20)
         check_integer("colluders", colluders, 0, survivors - 2)
         honest = int(survivors) - int(colluders)

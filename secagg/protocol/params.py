@@ -10,15 +10,40 @@ import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
-from typing import Literal, Self
+from typing import Literal, Self, overload
 
-from secagg._check import as_bytes, check_flag, check_integer
+from secagg._check import as_bytes, check_flag, check_integer, check_kind
 from secagg.encoding import Encoding
 from secagg.errors import ParameterError
 from secagg.graph.graph import CORRUPT, DROPOUT
+from secagg.protocol.noise import Noise, Share, tail
 from secagg.protocol.params_bytes import Fields, malformed, pack, unpack
 from secagg.protocol.shape import Security, Shape, read_encoding, smallest_bits
 from secagg.protocol.suggestion import suggest_pair
+
+
+class _Implied(int):
+    """Smallest number of survivors that follows from the threshold, and was not given.
+
+    A copy of the parameters with another threshold gets its own number.
+    """
+
+
+class _Survivors:
+    """Type of `RoundParams.min_survivors`: an int that may be given as None."""
+
+    @overload
+    def __get__(self, params: None, owner: type[RoundParams]) -> None: ...
+
+    @overload
+    def __get__(self, params: RoundParams, owner: type[RoundParams]) -> int: ...
+
+    def __get__(self, params: RoundParams | None, owner: type[RoundParams]) -> int | None:
+        found: int | None = None if params is None else vars(params)["min_survivors"]
+        return found
+
+    def __set__(self, params: RoundParams, value: int | None) -> None:
+        vars(params)["min_survivors"] = None if isinstance(value, _Implied) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +61,7 @@ class RoundParams(Shape):
         2 ≤ t ≤ k: take the threshold of `suggest` or `secagg.graph.recommend`.
     length : int
         d, the number of elements of a vector, 1 ≤ d ≤ 2^31.
-    encoding : FixedPoint or Integers
+    encoding : FixedPoint, Integers or Bounded
         Conversion of elements to integers.
     modulus_bits : int, optional
         b, for R = 2^b, 1 ≤ b ≤ 64. If neither `modulus_bits` nor `modulus` is given, 32, or as
@@ -58,15 +83,25 @@ class RoundParams(Shape):
     count_clipped : bool
         Sum the number of clipped elements of each vector, too, as one more masked element. The
         result has the total as ``RoundResult.clipped``. Weights have no influence on the total.
+        With `Bounded`, ``RoundResult.clipped_vectors`` is the number of clipped vectors.
     security : "semi-honest" or "active"
         Adversary to protect against. "semi-honest": the server and clients follow the protocol
         but remember everything. "active": they may also lie, which takes signatures, a fifth
         round (Bonawitz 2017, §6.2) and the complete graph.
+    noise : Noise, optional
+        Noise of the sum for differential privacy, which the clients add in shares. Weights and
+        counts get noise, too. None: exact sums.
+    min_survivors : int, optional
+        m, the smallest number of inputs of a sum, up to n. None, or a smaller number than the
+        threshold permits: the threshold, at least 3 (2 with `allow_two_clients`). Any m
+        survivors without the noise's colluders have noise of variance σ². On a graph no client
+        sees all survivors, and only the server counts them.
 
     Raises
     ------
     ParameterError
-        A value is out of range, or R is too small for the sum of n vectors.
+        A value is out of range, R is too small for the sum of n vectors, or a client's share of
+        the noise has a deviation below 4 or above 2^28 steps.
     """
 
     n_clients: int
@@ -81,6 +116,8 @@ class RoundParams(Shape):
     allow_two_clients: bool = False
     count_clipped: bool = False
     security: Security = "semi-honest"
+    noise: Noise | None = None
+    min_survivors: _Survivors = _Survivors()
 
     def __post_init__(self) -> None:
         self._take_integers()
@@ -137,7 +174,20 @@ class RoundParams(Shape):
         if not low <= self.threshold <= high:
             wrong = "large" if self.threshold > high else "small"
             raise ParameterError(f"threshold is {self.threshold}, too {wrong} for {rule}")
-        self._check_shape()
+        given: int | None = vars(self)["min_survivors"]
+        if given is not None:
+            check_integer("min_survivors", given, 0, self.n_clients)
+        implied = given is None or given <= self.least
+        vars(self)["min_survivors"] = _Implied(self.least) if implied else given
+        if self.noise is not None:
+            check_kind("noise", self.noise, Noise, "a secagg.Noise")
+            if self.noise.colluders > self.min_survivors - 2:
+                raise ParameterError(
+                    f"the noise has {self.noise.colluders} colluders, and sums of "
+                    f"{self.min_survivors} inputs need two shares of others; take "
+                    f"min_survivors={self.noise.colluders + 2} or more, or fewer colluders"
+                )
+        self._check_shape()  # which computes the share
 
     @classmethod
     def suggest(
@@ -222,12 +272,24 @@ class RoundParams(Shape):
         return self.n_clients if self.neighbours is None else self.neighbours + 1
 
     @property
-    def min_survivors(self) -> int:
-        """Smallest number of inputs of a sum: t, at least 3 (2 with `allow_two_clients`)."""
+    def least(self) -> int:
+        """Smallest list of a client on a graph: t, at least 3 (2 with `allow_two_clients`)."""
         return max(self.threshold, 2 if self.allow_two_clients else 3)
 
+    @cached_property
+    def share(self) -> Share | None:
+        """Noise that each client adds to each element; None without `noise`."""
+        if self.noise is None:
+            return None
+        return Share.of(self.noise.scaled, self.min_survivors, self.noise.colluders)
+
+    @property
+    def noise_bound(self) -> int:
+        """Bound on the noise of an element of the sum, 0 without `noise`; see `noise.tail`."""
+        return 0 if self.share is None else tail(self.share.scaled, self.n_clients)
+
     def to_bytes(self) -> bytes:
-        """Return the parameters as bytes, of at most 360; see docs/protocol.md, §3.3.
+        """Return the parameters as bytes, of at most 378; see docs/protocol.md, §3.3.
 
         The encoding's `rounding` and `beyond_clip` are each client's own, and not in the bytes.
         """
@@ -235,9 +297,12 @@ class RoundParams(Shape):
 
     @cached_property
     def _packed(self) -> bytes:
-        # all fields but two have the names and values of the parameters
+        # all fields but four have the names and values of the parameters
         values = {name: getattr(self, name) for name in Fields._fields}
         values |= {"modulus": self.ring.modulus, "encoding": self.encoding.canonical()}
+        values["noise"] = b"" if self.noise is None else self.noise.canonical()
+        if isinstance(self.min_survivors, _Implied):
+            values["min_survivors"] = None
         return pack(Fields(**values))
 
     @classmethod
@@ -253,8 +318,8 @@ class RoundParams(Shape):
         data : bytes
         encoding : Encoding, optional
             This client's encoding, with the client's choice of `rounding` and `beyond_clip`. It
-            must be the encoding of the bytes. Required if the bytes have neither FixedPoint nor
-            Integers.
+            must be the encoding of the bytes. Required if the bytes have an encoding of none of
+            this package's classes.
 
         Raises
         ------
@@ -264,14 +329,23 @@ class RoundParams(Shape):
             "version", "length" or "parameters": the data are not exactly the bytes of valid
             parameters with this encoding.
         """
-        fields = unpack(as_bytes(data, "the parameters"))
+        data = as_bytes(data, "the parameters")
+        fields = unpack(data)
         rest = fields._asdict() | {"encoding": read_encoding(fields.encoding, encoding)}
         if fields.modulus & (fields.modulus - 1) == 0:  # as bits, easy to replace
             rest |= {"modulus": None, "modulus_bits": fields.modulus.bit_length() - 1}
         try:
-            return cls(**rest)
+            rest["noise"] = Noise.from_canonical(fields.noise) if fields.noise else None
+            made = cls(**rest)
         except ParameterError as error:
             raise malformed("parameters", str(error)) from None
+        if fields.min_survivors is not None and fields.min_survivors <= made.least:
+            raise malformed(
+                "parameters",
+                f"min_survivors {fields.min_survivors} is not above {made.least}, which the "
+                "threshold implies",
+            )
+        return made
 
     @cached_property
     def digest(self) -> bytes:

@@ -11,15 +11,17 @@ from typing import NamedTuple
 
 from secagg.encoding import FixedPoint, from_canonical
 from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.protocol.noise import Noise
 
-VERSION = 3
+VERSION = 4
+"""Version of the protocol: the first byte of parameters and of every message."""
 SAME_RELEASE = "run releases of secagg with one version on both sides"
 """Remedy for bytes of another version."""
-"""Version of the protocol: the first byte of parameters and of every message."""
 MAX_ENCODING_BYTES = 255
 MAX_SESSION_BYTES = 64
-_HEAD = struct.Struct("<BBBIIIQQQ")
-MAX_PARAMS_BYTES = _HEAD.size + 1 + MAX_ENCODING_BYTES + 1 + MAX_SESSION_BYTES
+MAX_NOISE_BYTES = 13
+_HEAD = struct.Struct("<BBBIIIIQQQ")
+MAX_PARAMS_BYTES = _HEAD.size + 3 + MAX_ENCODING_BYTES + MAX_NOISE_BYTES + MAX_SESSION_BYTES
 _SECURITY = ("semi-honest", "active")
 _SHOWN = 20
 """Bytes of a session or of an unknown encoding that an error shows."""
@@ -28,7 +30,9 @@ _SHOWN = 20
 class Fields(NamedTuple):
     """Fields of the parameters; errors name differences in this order.
 
-    The fields are the same as in `RoundParams`, but `encoding` is the ``canonical()`` bytes.
+    The fields are the same as in `RoundParams`, but `encoding` and `noise` are their
+    ``canonical()`` bytes, b"" without noise. `min_survivors` is None for the smallest number
+    that the threshold permits.
     """
 
     security: str
@@ -36,11 +40,13 @@ class Fields(NamedTuple):
     count_clipped: bool
     n_clients: int
     threshold: int
+    min_survivors: int | None
     neighbours: int | None
     length: int
     max_weight: int | None
     modulus: int
     encoding: bytes
+    noise: bytes
     session: bytes
 
 
@@ -52,14 +58,14 @@ def pack(fields: Fields) -> bytes:
         bool(fields.allow_two_clients) | bool(fields.count_clipped) << 1,
         fields.n_clients,
         fields.threshold,
+        fields.min_survivors or 0,
         fields.neighbours or 0,
         fields.length,
         fields.max_weight or 0,
         fields.modulus - 1,  # 2^64 itself has no place in 8 bytes
     )
-    return head + b"".join(
-        bytes([len(part)]) + part for part in (fields.encoding, fields.session)
-    )
+    parts = (fields.encoding, fields.noise, fields.session)
+    return head + b"".join(bytes([len(part)]) + part for part in parts)
 
 
 def unpack(data: bytes) -> Fields:
@@ -75,10 +81,11 @@ def unpack(data: bytes) -> Fields:
         raise malformed("version", other_version(data[0]))
     if len(data) <= _HEAD.size:
         raise malformed("length", f"{len(data)} bytes end before the encoding")
-    _, security, flags, n, t, k, length, weight, top = _HEAD.unpack_from(data)
+    _, security, flags, n, t, m, k, length, weight, top = _HEAD.unpack_from(data)
     if security >= len(_SECURITY) or flags > 3:
         raise malformed("parameters", f"security {security} or flags {flags} are unknown")
     encoding, rest = prefixed(data[_HEAD.size :])
+    noise, rest = prefixed(rest)
     session, rest = prefixed(rest)
     if rest:
         raise malformed("length", f"{len(rest)} bytes after the session")
@@ -90,11 +97,13 @@ def unpack(data: bytes) -> Fields:
         bool(flags & 2),
         n,
         t,
+        m or None,
         k or None,
         length,
         weight or None,
         top + 1,
         encoding,
+        noise,
         session,
     )
 
@@ -124,10 +133,10 @@ def compare(own: bytes, other: bytes, where: str) -> tuple[bool, str]:
 
 def other_version(first: int) -> str:
     """Return the mistake and the remedy for bytes that begin with another version."""
-    release = ", of secagg 0.4" if first == 1 else ""
+    known = {1: ", of secagg 0.4", 3: ", of development releases of secagg 0.5"}
     return (
-        f"version {first} of the protocol{release}; this side speaks only version {VERSION}: "
-        f"{SAME_RELEASE}"
+        f"version {first} of the protocol{known.get(first, '')}; this side speaks only version "
+        f"{VERSION}: {SAME_RELEASE}"
     )
 
 
@@ -151,6 +160,13 @@ def _shown(name: str, fields: Fields) -> str:
         return f"2^{fields.modulus.bit_length() - 1}"
     if name == "session":
         return _cut(repr(fields.session[:_SHOWN]), fields.session)
+    if name == "min_survivors" and value is None:
+        return "the default"
+    if name == "noise":
+        try:
+            return str(Noise.from_canonical(fields.noise)) if fields.noise else "None"
+        except ParameterError:
+            return _cut(fields.noise[:_SHOWN].hex(), fields.noise)
     if name == "encoding":
         try:
             known = from_canonical(fields.encoding)

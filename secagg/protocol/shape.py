@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from fractions import Fraction
 from functools import cached_property
-from math import inf
+from math import ceil, inf, isqrt
 from typing import Literal, Self
 
 from secagg._check import check_flag, check_integer, check_session, is_integer, is_real
 from secagg._printable import in_short
-from secagg.encoding import Encoding, Ring, from_canonical
+from secagg.encoding import Bounded, Encoding, Ring, Rotated, from_canonical
 from secagg.errors import ParameterError
+from secagg.protocol.noise import STEPS, Share
 from secagg.protocol.params_bytes import MAX_ENCODING_BYTES, malformed
 
 _WORD = 32
 """Bits of the default modulus where 32 bits suffice: words that need no packing."""
+_WRAP = Fraction(13_863, 10_000)
+"""2 ln 2, rounded up: with `_WRAP` · (11 + log₂ D) any element wraps with chance 2^−10."""
 Security = Literal["semi-honest", "active"]
 
 
@@ -30,7 +34,7 @@ class Shape:
     ----------
     n_clients, length : int
         n and d.
-    encoding : FixedPoint or Integers
+    encoding : FixedPoint, Integers or Bounded
     modulus_bits, modulus : int or None
     max_weight : int or None
     session : bytes
@@ -61,6 +65,11 @@ class Shape:
         check_encoding(self.encoding)
         if self.max_weight is not None:
             check_integer("max_weight", self.max_weight, 1, 1 << 53)
+            if isinstance(self.encoding, Bounded):
+                raise ParameterError(
+                    "vectors of bounded norm have no weights; leave max_weight out, and sum "
+                    "weight · vector and the weight together, under one norm"
+                )
         check_session(self.session)
         if self.active and not self.session:
             raise ParameterError(
@@ -71,8 +80,18 @@ class Shape:
             raise ParameterError("give modulus_bits or modulus, not both")
         if self.modulus_bits is not None:
             check_integer("modulus_bits", self.modulus_bits, 1, 64)
+        if self.rotated is not None:
+            check_integer("the padded length", self.elements, 1, 1 << 31)
         weight, noise = self.max_weight or 1, self.noise_bound
         largest, needed, clipped = _range(self)
+        if self.ring.modulus < needed and self.rotated is not None:
+            raise ParameterError(
+                f"modulus {self.ring} has no headroom: a sum of {self.n_clients} rotated "
+                f"vectors with {self.encoding.max_encoded} steps"
+                f"{f' and noise up to {noise}' if noise else ''} needs R ≥ {needed} to wrap "
+                f"with chance 2^-10 at most; take modulus_bits={(needed - 1).bit_length()} or "
+                "more, or fewer steps"
+            )
         if self.ring.modulus < needed:
             raise ParameterError(
                 f"modulus {self.ring} has no headroom: the sum of {self.n_clients} vectors "
@@ -84,8 +103,8 @@ class Shape:
         if self.ring.modulus <= clipped:
             raise ParameterError(
                 f"modulus {self.ring} has no headroom: {clipped} elements in all can be "
-                f"clipped; take modulus_bits={clipped.bit_length()} or more, or leave "
-                "count_clipped out"
+                f"clipped{f', noise up to {noise} included' if noise else ''}; take "
+                f"modulus_bits={clipped.bit_length()} or more, or leave count_clipped out"
             )
         # the header of a MessagePack byte string has at most 32 bits for the length
         packed = self.ring.packed_bytes(self.elements)
@@ -106,13 +125,30 @@ class Shape:
 
     @property
     def elements(self) -> int:
-        """Number of elements of a masked vector: `length`, and 1 each for weight and count."""
+        """Number of elements of a masked vector.
+
+        `length`, and 1 each for weight and count; with `Bounded`, padded to a power of two.
+        """
+        if self.rotated is not None:
+            return self.rotated.elements
         return self.length + (self.max_weight is not None) + bool(self.count_clipped)
 
     @property
     def noise_bound(self) -> int:
         """Bound on the absolute value of noise in each element of the sum; 0 without noise."""
         return 0
+
+    @property
+    def share(self) -> Share | None:
+        """Noise that each client adds to each element; None if clients add none."""
+        return None
+
+    @cached_property
+    def rotated(self) -> Rotated | None:
+        """Encoding of this sum's vectors if `encoding` is `Bounded`, else None."""
+        if not isinstance(self.encoding, Bounded):
+            return None
+        return self.encoding.of_round(self.session, self.length, counts=self.count_clipped)
 
     @cached_property
     def ring(self) -> Ring:
@@ -139,12 +175,26 @@ def _range(shape: Shape) -> tuple[int, int, int]:
 
     There are n clients, weights up to W, encoded integers up to M and noise up to Y. The
     results are L = n · max(M · W, W) + Y and, for a signed encoding, 2 L + 1, else L + Y + 1,
-    and the largest number of clipped elements, 0 without a count.
+    and the largest number of clipped elements with noise, 0 without a count.
+
+    Sums of rotated vectors may wrap: the second result is then the least R ≥ ⌈S'⌉ + 1 with
+    ((R − 1) / 2)² ≥ K² (n² B / D + n s² + n / 4), K² = 2 ln(2^11 D). For inputs that do not
+    depend on the rotation, an element of the sum wraps with chance 2^−10 at most.
     """
+    rotated, n = shape.rotated, shape.n_clients
+    if rotated is not None:
+        logarithm = rotated.elements.bit_length() - 1
+        each = Fraction(1, 4)
+        if shape.share is not None:
+            each += Fraction(shape.share.scaled**2, STEPS**2)
+        variance = Fraction(n**2 * rotated.squared_norm, rotated.elements) + n * each
+        square = ceil(4 * _WRAP * (11 + logarithm) * variance)
+        return 0, max(isqrt(square - 1) + 2, rotated.max_encoded + 1), 0
     weight, noise = shape.max_weight or 1, shape.noise_bound
-    largest = shape.n_clients * max(shape.encoding.max_encoded * weight, weight) + noise
+    largest = n * max(shape.encoding.max_encoded * weight, weight) + noise
     values = largest + (largest if shape.encoding.signed else noise) + 1
-    return largest, values, shape.n_clients * shape.length if shape.count_clipped else 0
+    clipped = n * shape.length + 2 * noise if shape.count_clipped else 0
+    return largest, values, clipped
 
 
 def _remedy(bits: int) -> str:

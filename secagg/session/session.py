@@ -185,7 +185,7 @@ class Session:
         message = as_bytes(message)
         registry = self._registry if params.active else None
         check_registry(params, registry)
-        desk, least, gather = self._desk, params.min_survivors, self._deadlines.gather
+        desk, least, gather = self._desk, int(params.min_survivors), self._deadlines.gather
         if min_clients is not None:
             check_integer("min_clients", min_clients, 2, params.n_clients)
             min_clients = int(min_clients)

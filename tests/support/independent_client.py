@@ -1,4 +1,4 @@
-"""A client of the secagg protocol, version 3, written from its specification alone (`§`).
+"""A client of the secagg protocol, version 4, written from its specification alone (`§`).
 
 A `Client` lives for one session (§7.3); its methods, called in the order of §7.1 or §7.2, turn
 the server's answer into its next message. It rounds to nearest (§4.1), unless it is told
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 import independent_keys as keys
 from independent_keys import SHAMIR_PRIME
 from independent_messages import ascending, decode, encode, limit
+from independent_noise import Noise, bound
 from independent_policy import Policy
 from independent_primitives import (
     LocalProtocolError,
@@ -60,6 +61,8 @@ class Parameters(Sums):
     allow_two_clients: bool = False
     count_clipped: bool = False
     security: str = "semi-honest"
+    noise: Noise | None = None
+    min_survivors: int | None = None
 
     def __post_init__(self) -> None:
         """Every field in its range (§3.1)."""
@@ -75,25 +78,30 @@ class Parameters(Sums):
         self.t = integer(self.threshold, "threshold", least, most)
         valid(not self.active or 3 * self.t > 2 * n, "threshold: active needs 3t > 2n")
         valid(self.active <= len(self.session) <= 64, "session: its length")
-        sums = self.length, self.encoding, self.modulus, self.max_weight, self.count_clipped
-        super().__init__(n, *sums)
         self.least = max(self.t, 2 if two else 3)
+        self.m = max(self.least, integer(self.min_survivors or 0, "min_survivors", 0, n))
+        self.share = self.noise.share(self.m) if self.noise else 0
+        sums = self.length, self.encoding, self.modulus, self.max_weight, self.count_clipped
+        nu = bound(self.share, n) if self.share else 0
+        super().__init__(n, *sums, nu, self.share, self.session)
         self.sigma = 64 if self.active else 0  # the bytes of a signature (§6.2)
 
     def layout(self) -> dict[str, bytes]:
         """§3.3: the fields in their order."""
-        encoding = self.encoding.encode()
+        encoding, noise = self.encoding.encode(), self.noise.encode() if self.noise else b""
         return {
-            "version": u8(3),
+            "version": u8(4),
             "security": u8(self.active),
             "flags": u8(self.allow_two_clients + 2 * self.counted),
             "n_clients": u32le(self.n),
             "threshold": u32le(self.t),
+            "min_survivors": u32le(0 if self.m == self.least else self.m),
             "neighbours": u32le(self.k or 0),
             "length": u64le(self.d),
             "max_weight": u64le(self.W or 0),
             "modulus": u64le(self.R - 1),
             "encoding": u8(len(encoding)) + encoding,
+            "noise": u8(len(noise)) + noise,
             "session": u8(len(self.session)) + self.session,
         }
 

@@ -25,7 +25,7 @@ KINDS: dict[int, tuple[str, str, dict[str, str]]] = {  # §6.2: name, phase, fie
     9: ("ConsistencySignature", "consistency_check",
         {"sender": "int", "session": "b32", "signature": "sig"}),
 }  # fmt: skip
-MOST = {"par": 360, "sig": 64, "b32": 32}
+MOST = {"par": 378, "sig": 64, "b32": 32}
 UNSIGNED = {0xCC + i: 2**i for i in range(4)}  # §6.1: uint 8 ... 64
 SIGNED = {0xD0 + i: 2**i for i in range(4)}
 BINS = {0xC4 + i: 2**i for i in range(3)}  # the bytes of the length
@@ -34,8 +34,8 @@ BINS = {0xC4 + i: 2**i for i in range(3)}  # the bytes of the length
 def limit(p: Sums, tag: int) -> int:
     """The most bytes of a message."""
     more = {
-        1: 360,
-        2: 360 + p.h * (72 + p.sigma),
+        1: 378,
+        2: 378 + p.h * (72 + p.sigma),
         3: 96 * p.h,
         4: 104 * p.h,
         5: p.packed,
@@ -62,7 +62,7 @@ def encode_field(field: Field) -> bytes:
 
 def encode(tag: int, *fields: Field) -> bytes:
     body = b"".join(map(encode_field, (tag, *fields)))
-    return b"\x03" + bytes([0x91 + len(fields)]) + body
+    return b"\x04" + bytes([0x91 + len(fields)]) + body
 
 
 def decode(data: bytes, tag: int, most: int) -> list:
@@ -70,7 +70,7 @@ def decode(data: bytes, tag: int, most: int) -> list:
     valid(isinstance(data, bytes | bytearray | memoryview), "data: not bytes")
     data, at = bytes(data), 2
     require(len(data) > 0, "encoding")
-    require(data[0] == 3, "version")
+    require(data[0] == 4, "version")
     require(len(data) <= most, "size")
 
     def take(size: int) -> bytes:

@@ -4,11 +4,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
-from independent_primitives import integers, number, sha256, u16le
+from independent_primitives import (
+    integer,
+    integers,
+    number,
+    sha256,
+    u8,
+    u16le,
+    u32le,
+    u64le,
+)
 from independent_streams import stream
+
+
+@dataclass(frozen=True)
+class Noise:
+    """P §3.1: of a round; 256 σ and c."""
+
+    scaled: int
+    colluders: int
+
+    def encode(self) -> bytes:
+        """P §3.3."""
+        return u8(1) + u64le(self.scaled) + u32le(self.colluders)
+
+    def share(self, m: int) -> int:
+        """P §3.1: p, every number in its range."""
+        integer(self.scaled, "noise: sigma", 1, 2**48)
+        integer(self.colluders, "noise: colluders", 0, m - 2)
+        p = scaled_share(self.scaled, m, self.colluders)
+        return integer(p, "noise: a share", 2**10, 2**36)
 
 
 def bound(p: int, seeds: int) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral, Real
 
+from independent_bounded import Bounded, Rotation
 from independent_primitives import ParameterError, integer, number, require, u64le, valid
 from independent_streams import prg
 
@@ -72,19 +73,21 @@ class Integers:
         return int(x)
 
 
-Encoding = FixedPoint | Integers
+Encoding = FixedPoint | Integers | Bounded
 
 
 def read_encoding(data: bytes) -> Encoding:
     """§3.3."""
     if data.startswith(b"fixed point") and len(data) == 27:
         return FixedPoint(*struct.unpack("<dQ", data[11:]))
+    if data.startswith(b"bounded") and len(data) == 23:
+        return Bounded(*struct.unpack("<dQ", data[7:]))
     valid(data.startswith(b"integers") and len(data) == 16, "encoding")
     return Integers(number(data[8:]))
 
 
 class Sums:
-    """A sum of n vectors of d elements, with the names of §3; ν is 0 without noise.
+    """A sum of n vectors of d elements, with the names of §3; ν and p are 0 without noise.
 
     `W` is None in an unweighted sum. `b` are the bits of an element, `e` the elements of a
     masked vector, `packed` its bytes.
@@ -99,6 +102,8 @@ class Sums:
         W: int | None,
         counted: bool = False,
         nu: int = 0,
+        p: int = 0,
+        session: bytes = b"",
     ) -> None:
         """Every value in its range (§3.1)."""
         self.n, self.d = n, integer(d, "length", 1, 2**31)
@@ -108,13 +113,19 @@ class Sums:
         self.encoding, self.counted, self.nu = encoding, counted, nu
         valid(isinstance(encoding, Encoding), "encoding")
         encoding.validate()
-        self.signed = isinstance(encoding, FixedPoint)
-        self.bound = encoding.bound
-        S = n * self.bound * (W or 1)  # headroom
-        valid(S + nu < 2**63, "headroom: sums of 2^63 or more")
-        valid(S * (2 if self.signed else 1) + 2 * nu < R, "headroom: modulus too small")
-        valid(not counted or n * d < R, "headroom: too many to count")
+        self.signed = not isinstance(encoding, Integers)
         self.b, self.e = (R - 1).bit_length(), d + (W is not None) + counted
+        if isinstance(encoding, Bounded):
+            valid(W is None, "max_weight: Bounded has no weights")
+            self.rotation = Rotation(encoding, session, d, counted)
+            valid(self.rotation.has_room(n, R, p), "headroom: modulus too small")
+            self.e = integer(self.rotation.D, "length: padded", 1, 2**31)
+        else:
+            self.bound = encoding.bound
+            S = n * self.bound * (W or 1)  # headroom
+            valid(S + nu < 2**63, "headroom: sums of 2^63 or more")
+            valid(S * (2 if self.signed else 1) + 2 * nu < R, "headroom: modulus too small")
+            valid(not counted or n * d + 2 * nu < R, "headroom: too many to count")
         self.packed = -(-self.e * self.b // 8)
         valid(self.packed < 2**32, "length: a masked vector is too large")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+import independent_bounded
 import independent_client
+import independent_noise
 import independent_policy as independent
 import independent_sums
-from secagg import Bounds, ClientPolicy, FixedPoint, Integers, RoundParams
+from secagg import Bounded, Bounds, ClientPolicy, FixedPoint, Integers, RoundParams
 from secagg.oneshot import OneShotPolicy
 
 
@@ -17,11 +19,18 @@ def as_parameters(params: RoundParams) -> independent_client.Parameters:
     made: independent_sums.Encoding
     if isinstance(encoding, FixedPoint):
         made = independent_sums.FixedPoint(encoding.clip, encoding.fractional_bits)
+    elif isinstance(encoding, Bounded):
+        made = independent_bounded.Bounded(encoding.norm, encoding.steps)
     else:
         assert isinstance(encoding, Integers)
         made = independent_sums.Integers(encoding.max)
     names = [field.name for field in fields(independent_client.Parameters)]
     values = {name: getattr(params, name) for name in names if name != "modulus"}
+    if params.min_survivors == params.least:
+        values["min_survivors"] = None
+    if params.noise is not None:
+        noise = params.noise
+        values["noise"] = independent_noise.Noise(noise.scaled, noise.colluders)
     return independent_client.Parameters(
         **(values | {"encoding": made, "modulus": params.ring.modulus})
     )

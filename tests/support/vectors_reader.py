@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from secagg import (
+    Bounded,
     Client,
     ClientPolicy,
     FixedPoint,
     Identity,
     Integers,
+    Noise,
     Registry,
     RoundParams,
     SealingKey,
@@ -49,12 +52,19 @@ def params_of(described: Vector, rounding: str = "nearest") -> RoundParams:
         "modulus": int(described["modulus"]),
         "session": b(described["session"]),
     }
+    if described["noise"] is not None:
+        noise = described["noise"]
+        changed["noise"] = Noise(Fraction(int(noise["scaled"]), 256), noise["colluders"])
     return RoundParams(**(described | changed))
 
 
-def encoding_of(described: Vector, rounding: str = "nearest") -> FixedPoint | Integers:
+def encoding_of(
+    described: Vector, rounding: str = "nearest"
+) -> FixedPoint | Integers | Bounded:
     if described["kind"] == "integers":
         return Integers(int(described["max"]))
+    if described["kind"] == "bounded":
+        return Bounded(described["norm"], described["steps"])
     return FixedPoint(described["clip"], described["fractional_bits"], rounding=rounding)
 
 

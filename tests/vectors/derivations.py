@@ -8,8 +8,10 @@ from params import described
 from parties import neighbourhoods
 
 import independent_keys as keys
+from independent_bounded import Bounded
 from independent_client import Client, Parameters
 from independent_keys import SHAMIR_PRIME
+from independent_noise import Noise
 from independent_primitives import (
     curve,
     curve_key,
@@ -60,12 +62,25 @@ def parameters() -> dict[str, object]:
         ),
         "two clients": Parameters(2, 2, 1, Integers(1), 3, allow_two_clients=True),
         "active": base.but(security="active"),
+        "min_survivors": base.but(min_survivors=9),
+        "min_survivors below the threshold": base.but(min_survivors=5),
+        "noise": base.but(noise=Noise(256 * 300, 0)),
+        "noise, colluders, min_survivors": base.but(noise=Noise(76801, 2), min_survivors=9),
+        "noise, weights, counts": base.but(
+            noise=Noise(76801, 2), max_weight=9, count_clipped=True, encoding=Integers(9)
+        ),
+        "bounded": base.but(encoding=Bounded(1.5, 1000)),
+        "bounded, noise, counts": base.but(
+            encoding=Bounded(0.1, 1426), noise=Noise(800_000, 3), count_clipped=True
+        ),
+        "bounded, the smallest modulus": base.but(encoding=Bounded(1.0, 1), modulus=67),
         "largest numbers": Parameters(2**20, 2**20, 2**28, Integers(2**42), 2**64),
     }
     return {
         "digests": [
             {"changed": name, "parameters": described(p), "holders": p.h, "bits": p.b,
-             "elements": p.e, "least": p.least, "bytes": p.encode(), "digest": p.digest(),
+             "elements": p.e, "least": p.least, "survivors": p.m, "share": p.share,
+             "bytes": p.encode(), "digest": p.digest(),
              "layout": [{"field": field, "bytes": x} for field, x in p.layout().items()]}
             for name, p in changed.items()
         ],

@@ -47,7 +47,7 @@ def messages(of_rounds: list[Parameters]) -> dict[str, object]:
             sizes = {
                 "b32": 32,
                 "sig": 0 if number % 2 else 64,
-                "par": (0, 90, 360)[number % 3],
+                "par": (0, 90, 378)[number % 3],
                 "bin": (0, 24, 128)[number % 3],
             }
             values = [
@@ -81,7 +81,7 @@ def odd_spellings(good: bytes) -> Iterator[tuple[str, bytes]]:
     """§6.1: the same message in formats that a decoder MUST accept."""
     message = [tag_of(good), *fields(good).values()]
     body = [encode_field(field) for field in message]
-    one = b"\x03"
+    one = b"\x04"
     count = len(message)
     yield "array 16", one + b"\xdc" + count.to_bytes(2, "big") + b"".join(body)
     yield "array 32", one + b"\xdd" + count.to_bytes(4, "big") + b"".join(body)
@@ -111,13 +111,13 @@ def broken(good: bytes, most: int) -> Iterator[tuple[str, str, bytes]]:
     count, layout = len(message), KINDS[tag][2]
 
     def with_body(parts: list[bytes]) -> bytes:
-        return bytes([0x03, 0x90 | len(parts)]) + b"".join(parts)
+        return bytes([0x04, 0x90 | len(parts)]) + b"".join(parts)
 
     def replaced(i: int, by: bytes) -> bytes:
         return with_body([*body[:i], by, *body[i + 1 :]])
 
     yield "empty", "encoding", b""
-    for version in (0, 1, 2, 4):
+    for version in (0, 1, 2, 3, 5):
         yield f"version {version}", "version", bytes([version]) + good[1:]
     yield "no version byte", "version", good[1:]
     yield "another version, too long", "version", b"\x02" + good[1:].ljust(most, b"\0")
@@ -131,14 +131,14 @@ def broken(good: bytes, most: int) -> Iterator[tuple[str, str, bytes]]:
     yield "a field more: nil", "encoding", with_body([*body, b"\xc0"])
     yield "a field more: bin", "encoding", with_body([*body, b"\xc4\x00"])
     for how, wrong_count in (("high", count + 1), ("low", count - 1)):
-        head = bytes([3, 0x90 | wrong_count])
+        head = bytes([4, 0x90 | wrong_count])
         yield f"the header one too {how}", "encoding", head + b"".join(body)
-    yield "array 32 of 2^32 - 1", "encoding", b"\x03\xdd\xff\xff\xff\xff" + b"".join(body)
+    yield "array 32 of 2^32 - 1", "encoding", b"\x04\xdd\xff\xff\xff\xff" + b"".join(body)
     pairs = b"".join(bytes([i]) + part for i, part in enumerate(body))
-    yield "a map", "encoding", bytes([3, 0x80 | count]) + pairs
-    yield "no array: the tag", "encoding", b"\x03" + body[0]
-    yield "no array: nil", "encoding", b"\x03\xc0"
-    yield "an array in an array", "encoding", b"\x03\x91" + good[1:]
+    yield "a map", "encoding", bytes([4, 0x80 | count]) + pairs
+    yield "no array: the tag", "encoding", b"\x04" + body[0]
+    yield "no array: nil", "encoding", b"\x04\xc0"
+    yield "an array in an array", "encoding", b"\x04\x91" + good[1:]
     yield "the byte c1", "encoding", replaced(1, b"\xc1")
     for other in (0, 10, tag % 9 + 1):
         yield f"tag {other}", "encoding", replaced(0, encode_field(other))
@@ -170,7 +170,7 @@ def broken(good: bytes, most: int) -> Iterator[tuple[str, str, bytes]]:
         yield f"{name} 2^32 - 1 bytes by its header", "encoding", replaced(i, endless)
         wrong = {
             "b32": {"of 31 bytes": value[:31], "of 33 bytes": value + b"\0", "empty": b""},
-            "par": {"of 361 bytes": value.ljust(361, b"\0")},
+            "par": {"of 379 bytes": value.ljust(379, b"\0")},
             "sig": {"of 65 bytes": value.ljust(65, b"\0")},
         }
         for fault, other in wrong.get(what, {}).items():

@@ -346,7 +346,7 @@ def test_check29_nothing_secret_in_reprs_or_errors() -> None:
 
 def test_check29_failed_client_keeps_no_secret() -> None:
     _, client, _ = at_phase(3)
-    rejects(client, b"\x03", "encoding")
+    rejects(client, b"\x04", "encoding")
     assert _reachable(client._state) == []
 
 

@@ -44,9 +44,9 @@ def attempt(data: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct | None:
 
 
 @given(st.sampled_from(KINDS), st.binary(max_size=200))
-@example(AdvertiseKeys, b"\x03\xdd\xff\xff\xff\xff")
-@example(AdvertiseKeys, b"\x03" + b"\x91" * 199)
-@example(ShareKeys, b"\x03\x94\x03\xcf" + b"\xff" * 8)
+@example(AdvertiseKeys, b"\x04\xdd\xff\xff\xff\xff")
+@example(AdvertiseKeys, b"\x04" + b"\x91" * 199)
+@example(ShareKeys, b"\x04\x94\x03\xcf" + b"\xff" * 8)
 def test_check26_any_bytes_give_a_value_or_the_one_error(kind: type, data: bytes) -> None:
     attempt(data, kind)
 
@@ -71,7 +71,7 @@ def test_check26_message_that_is_not_bytes_is_rejected() -> None:
 
 def test_check26_decoding_allocates_at_most_the_message_size() -> None:
     """A header that promises 4 GiB costs nothing."""
-    promises = [b"\x03\xdd\xff\xff\xff\xff", b"\x03\x94\x03\x00\xc6\xff\xff\xff\xff"]
+    promises = [b"\x04\xdd\xff\xff\xff\xff", b"\x04\x94\x03\x00\xc6\xff\xff\xff\xff"]
     tracemalloc.start()
     try:
         for data in promises:
@@ -106,6 +106,6 @@ def test_check17_sizes_do_not_depend_on_inputs(weights: int | None) -> None:
 
 def test_check29_decoder_errors_are_not_shown() -> None:
     with pytest.raises(RemoteProtocolError) as caught:
-        decode(b"\x03\x93\x01\xc4\x06secret\x00", AdvertiseKeys, PARAMS, sender=1, phase="x")
+        decode(b"\x04\x93\x01\xc4\x06secret\x00", AdvertiseKeys, PARAMS, sender=1, phase="x")
     assert caught.value.__context__ is None
     assert "secret" not in str(caught.value)

@@ -80,8 +80,10 @@ def test_check27_parameters_digest(case) -> None:
     assert hashlib.sha256(b"secagg/2 parameters" + data).digest() == b(case["digest"])
     read = RoundParams.from_bytes(data)
     assert (read.to_bytes(), read.digest) == (data, params.digest)
-    derived = (params.holders, params.ring.bits, params.elements, params.min_survivors)
-    assert derived == tuple(case[name] for name in ("holders", "bits", "elements", "least"))
+    names = ("holders", "bits", "elements", "least", "survivors", "share")
+    share = params.share.scaled if params.share else 0
+    derived = (params.holders, params.ring.bits, params.elements, params.least)
+    assert (*derived, params.min_survivors, share) == tuple(case[name] for name in names)
 
 
 @pytest.mark.parametrize("case", load("parameters")["refused"], ids=lambda c: c["name"])

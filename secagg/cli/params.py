@@ -19,7 +19,7 @@ from secagg.bench.cases import round_params
 from secagg.cli import console as options
 from secagg.cli import planned_noise
 from secagg.encoding import FixedPoint
-from secagg.graph.graph import CORRUPT, DROPOUT, count, to_adversary
+from secagg.graph.graph import CORRUPT, DROPOUT, Recommendation, count, to_adversary
 from secagg.kit.timing import mean_seconds
 from secagg.protocol import RoundParams, keys
 from secagg.protocol.masks import MaskSum
@@ -77,18 +77,28 @@ def params(
     with options.command():
         noise = planned_noise.planned(
             clients, length, corrupt, dropout,
-            epsilon=epsilon, delta=delta, rounds=rounds, norm=norm,
+            epsilon=epsilon, delta=delta, rounds=rounds, norm=norm, bits=modulus_bits,
         )  # fmt: skip
         server = "active" if security == "active" else to_adversary(security)
-        found = suggest_graph(clients, corrupt, dropout, server, sigma, eta)
+
+        def graph_of(bits: int) -> Recommendation:
+            return suggest_graph(clients, corrupt, dropout, server, bits, eta)
+
+        if noise is None:
+            found = graph_of(sigma)
+        else:
+            found, chosen = planned_noise.on_safe_graph(noise, sigma, graph_of)
         k, t, best = *found, found.highest_threshold
         colluders = count(corrupt, clients)
         # on the complete graph fewer clients never unmask a sum
         fewest = max(3, t)
         if k is not None and server != "active":
             fewest = graph.smallest_cohort(clients, k, t, colluders, dropout, server, sigma)
-        encoding = FixedPoint(clip, rounding="nearest")
-        chosen = round_params(clients, t, k, length, encoding, modulus_bits)
+        if noise is None:
+            encoding = FixedPoint(clip, rounding="nearest")
+            chosen = round_params(clients, t, k, length, encoding, modulus_bits)
+        else:
+            fewest = max(fewest, chosen.min_survivors)
         # signatures name the session, and the longest name costs most
         if server == "active":
             chosen = replace(chosen, security="active", session=bytes(MAX_SESSION_BYTES))
@@ -132,8 +142,8 @@ def params(
             ("completion", f"dropouts end the round: {_chance(completion)}"),
         ]
         if noise is not None:
-            document["noise"] = planned_noise.as_document(noise)
-        further = [] if noise is None else planned_noise.in_words(noise)
+            document["noise"] = planned_noise.as_document(noise, chosen)
+        further = [] if noise is None else planned_noise.in_words(noise, chosen)
         options.echo(chosen, document, facts, further, json=as_json)
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
 
 from secagg.cli.console import Document
 from secagg.errors import ParameterError
-from secagg.graph.graph import count
+from secagg.graph.graph import Recommendation, count
 from secagg.kit.table import volume
-from secagg.privacy import Plan, plan
+from secagg.privacy import Plan, against, plan
+from secagg.protocol import RoundParams
 
+_MOST_BITS = 128
+"""Largest `sigma` of a graph."""
 Epsilon = Annotated[
     float | None,
     typer.Option(
@@ -47,6 +51,7 @@ def planned(
     delta: float | None,
     rounds: int | None,
     norm: float | None,
+    bits: int | None = None,
 ) -> Plan | None:
     """Return the plan that the options ask for, or None."""
     if epsilon is None:
@@ -63,11 +68,29 @@ def planned(
         rounds=1 if rounds is None else rounds,
         min_survivors=clients - count(dropout, clients),
         colluders=count(corrupt, clients),
+        bits=bits,
     )
 
 
-def as_document(plan: Plan) -> Document:
-    """Return a plan for JSON."""
+def on_safe_graph(
+    plan: Plan, sigma: int, graph_of: Callable[[int], Recommendation]
+) -> tuple[Recommendation, RoundParams]:
+    """Return the first graph of `sigma` bits or more that suits a plan, and the parameters.
+
+    All sums together expose a client more often than one sum, so they need more bits.
+    """
+    while True:
+        found = graph_of(sigma)
+        try:
+            return found, plan.params(neighbours=found.neighbours, threshold=found.threshold)
+        except ParameterError:
+            if sigma >= _MOST_BITS:
+                raise
+            sigma += 1
+
+
+def as_document(plan: Plan, params: RoundParams) -> Document:
+    """Return a plan and its parameters for JSON."""
     return {
         "epsilon": plan.budget.epsilon,
         "delta": plan.budget.delta,
@@ -86,21 +109,24 @@ def as_document(plan: Plan) -> Document:
         "error_norm": plan.error_norm(),
         "error_fewest": plan.error(plan.min_survivors),
         "factors": plan.factors,
+        "against": against(params),
+        "parameters": params.to_bytes().hex(),
     }
 
 
-def in_words(plan: Plan) -> list[tuple[str, str]]:
+def in_words(plan: Plan, params: RoundParams) -> list[tuple[str, str]]:
     """Return the rows of a table."""
     budget, factors = plan.budget, plan.factors
+    graph = {"neighbours": params.neighbours, "threshold": params.threshold}
     share, sigma, step = float(plan.share), float(plan.sigma), plan.norm / plan.steps
     sums = "one sum" if plan.rounds == 1 else f"{plan.rounds:,} sums together"
     excess = f"dropouts {factors['dropouts']:.3f} × rounding {factors['rounding']:.3f}"
     signal = plan.norm / plan.error_norm()
     return [
-        ("noise", "a plan: rounds of this release add no noise"),
-        ("privacy", f"ε = {budget.epsilon:g}, δ = {budget.delta:g} for {sums}, against zeros"),
+        ("noise", f"ε = {budget.epsilon:g}, δ = {budget.delta:g} for {sums}, against zeros"),
         ("", f"ε = {plan.epsilon_replaced:.3g} against any other vectors of a client"),
         ("", f"if {plan.min_survivors} clients stay and at most {plan.colluders} collude"),
+        ("against", against(params)),
         ("σ", f"{sigma:.4g} steps, {sigma * step:.3g} in a sum; {share:.4g} steps a client"),
         ("steps", f"{plan.steps:,} for the norm {plan.norm:g}"),
         ("a noised vector", volume(plan.message)),
@@ -111,4 +137,24 @@ def in_words(plan: Plan) -> list[tuple[str, str]]:
         ),
         ("", f"{factors['total']:.3f} times a trusted server's: {excess}"),
         ("utility", f"{signal:.3g} × the error, if all clients agree on a vector of this norm"),
+        ("Python", f"plan({_arguments(plan)})"),
+        ("", f".params({_of(graph)}, session=…)"),
     ]
+
+
+def _arguments(plan: Plan) -> str:
+    """Return the arguments of `secagg.privacy.plan`, as Python."""
+    named = {
+        "norm": plan.norm,
+        "epsilon": plan.budget.epsilon,
+        "delta": plan.budget.delta,
+        "rounds": plan.rounds,
+        "min_survivors": plan.min_survivors,
+        "colluders": plan.colluders,
+        "bits": plan.modulus_bits,
+    }
+    return f"{plan.n_clients}, {plan.length}, {_of(named)}"
+
+
+def _of(given: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in given.items())

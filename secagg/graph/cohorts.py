@@ -6,7 +6,11 @@ cohort smaller than the cohort that k and t were chosen for has a larger fractio
 
 from __future__ import annotations
 
+from fractions import Fraction
+from functools import lru_cache
+
 from secagg.errors import ParameterError
+from secagg.graph import tails
 from secagg.graph.finder import decide, is_private
 from secagg.graph.graph import Adversary, count
 
@@ -65,3 +69,29 @@ def smallest_cohort(
         else:
             break
     return smallest
+
+
+@lru_cache(maxsize=256)
+def exposure(n: int, neighbours: int, threshold: int, colluders: int, survivors: int) -> float:
+    """Bound the probability that a round exposes some client, for every cohort that may come.
+
+    The cohort has n clients or fewer, and `survivors` of the cohort stay at least. The server
+    follows the protocol. A cohort of N clients loses N − `survivors` clients at most, so the
+    graph falls into pieces with the largest probability for n clients: each factor
+    (N − s − i) / (N − 1 − i) of `tails.in_pieces` grows with N, for s honest clients that stay.
+    A client has too many corrupt neighbours with the largest probability in the smallest
+    cohort.
+
+    Parameters
+    ----------
+    n : int
+        Largest number of clients, up to 2^20.
+    neighbours, threshold, colluders
+        See `smallest_cohort`.
+    survivors : int
+        Smallest number of inputs of a sum, `colluders` + 2 to n.
+    """
+    drawn = min(neighbours, survivors - 1)
+    corrupt = tails.too_many_corrupt(survivors, colluders, drawn, threshold)
+    pieces = tails.in_pieces(n, n - survivors + colluders, neighbours)
+    return float(min(Fraction(1), Fraction(n, survivors) * corrupt + pieces))

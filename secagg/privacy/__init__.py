@@ -9,8 +9,9 @@ A `Loss` bounds what sums reveal of a client's vector, and losses add up. A `Bud
 from __future__ import annotations
 
 from secagg.privacy.budget import Budget
+from secagg.privacy.guarantee import against
 from secagg.privacy.ledger import PrivacyLedger
 from secagg.privacy.loss import Loss
 from secagg.privacy.planning import Plan, plan
 
-__all__ = ["Budget", "Loss", "Plan", "PrivacyLedger", "plan"]
+__all__ = ["Budget", "Loss", "Plan", "PrivacyLedger", "against", "plan"]

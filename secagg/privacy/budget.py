@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 from secagg._check import check_kind, is_real
 from secagg._printable import in_short
-from secagg.errors import ParameterError
+from secagg.errors import BudgetSpent, ParameterError
+from secagg.privacy.distance import NONE
 from secagg.privacy.gaussian import sigma_of
 from secagg.privacy.loss import Loss
 
 _SHARE = 2.0**-12
 """Part of ε, and of δ, that is set aside for the distance from exact Gaussians."""
+EXPOSED = 2.0**-10
+"""Part of δ that is set aside for the graphs that expose a client."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +25,10 @@ class Budget:
     """(ε, δ) that all sums of a client's data together may spend.
 
     The budget holds although results of earlier sums decide on the noise of later sums, and on
-    their number. So losses are compared with three bounds that are fixed in advance: Σ μ² of
-    Gaussian mechanisms (Smith and Thakurta 2022), the distance from Gaussian mechanisms, and
-    the failures. The smaller of two values of ε would be a bound that earlier results choose.
+    their number. So losses are compared with four bounds that are fixed in advance: Σ μ² of
+    Gaussian mechanisms (Smith and Thakurta 2022), the distance from Gaussian mechanisms, the
+    failures, and the exposure by sparse graphs. The smaller of two values of ε would be a bound
+    that earlier results choose.
 
     Parameters
     ----------
@@ -62,7 +66,7 @@ class Budget:
         """
         epsilon = self.epsilon * (1 - _SHARE)
         # a law within e^±a, 2a ≤ ε _SHARE, changes δ by this factor; see `Loss.epsilon`
-        delta = self.delta * (math.exp(-self.epsilon * _SHARE / 2) - _SHARE)
+        delta = self.delta * (1 - EXPOSED) * (math.exp(-self.epsilon * _SHARE / 2) - _SHARE)
         sigma = sigma_of(epsilon, max(delta, 0.0))  # δ < 0: so large an ε leaves nothing
         return 1 / Fraction(sigma) ** 2 if math.isfinite(sigma) else Fraction(0)
 
@@ -75,15 +79,37 @@ class Budget:
             dp-accounting is not installed.
         """
         check_kind("loss", loss, Loss, "a secagg.privacy.Loss")
-        return loss.squares <= self.squares and self.is_near(loss)
-
-    def is_near(self, loss: Loss) -> bool:
-        """Return whether the sums are near enough to Gaussian mechanisms for this budget.
-
-        Noise of more steps is nearer; see the encoding.
-        """
         failing = loss.failure * (1 + math.exp(min(self.epsilon, 700.0)))
         return (
-            2 * loss.law.steady_slack <= self.epsilon * _SHARE
-            and failing <= self.delta * _SHARE
+            loss.squares <= self.squares
+            and 2 * loss.law.steady_slack <= self.epsilon * _SHARE
+            and failing <= self.delta * (1 - EXPOSED) * _SHARE
+            and loss.exposure <= self.delta * EXPOSED
         )
+
+    def check(self, spent: Loss, sums: int, following: Loss) -> None:
+        """Raise `BudgetSpent` unless the budget has room for another sum.
+
+        Parameters
+        ----------
+        spent : Loss
+            Loss of the earlier sums.
+        sums : int
+            Number of these sums, for the message.
+        following : Loss
+            Loss of the next sum.
+        """
+        if self.allows(spent + following):
+            return
+        budget = f"epsilon {self.epsilon:g} and delta {self.delta:g}"
+        if following.failure >= 1:
+            why = "has no noise, so no budget allows it; add noise to the parameters"
+        elif self.allows(following):
+            why = f"with this noise is too much after {sums} sums; sum these data no more"
+        elif self.allows(replace(following, law=NONE)):
+            why = "has noise of too few steps for its elements; encode with more steps"
+        elif self.allows(replace(following, exposure=0.0)):
+            why = "has a graph that exposes a client too often; take more neighbours"
+        else:
+            why = "has too little noise even for a single sum; take a larger sigma"
+        raise BudgetSpent(f"a sum {why} (the budget has {budget})")

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from secagg._check import check_kind
 from secagg._files import locked, replace_file
-from secagg.errors import BudgetSpent, JournalError, ParameterError
+from secagg.errors import JournalError, ParameterError
+from secagg.oneshot import OneShotParams
 from secagg.privacy.budget import Budget
-from secagg.privacy.loss import GRAIN, Distance, Loss
+from secagg.privacy.loss import Loss
+from secagg.privacy.record import Record
+from secagg.protocol import RoundParams
 
 _KIND = "secagg privacy ledger 1"
 
@@ -56,7 +57,7 @@ class PrivacyLedger:
         self.budget = budget
         self._path = None if path is None else Path(path).absolute()
         self._busy = threading.Lock()
-        self._known = _Content(budget.epsilon, budget.delta)
+        self._known = _Content(epsilon=budget.epsilon, delta=budget.delta)
         with self._whole():
             if self._path is not None and not self._path.exists():
                 replace_file(self._path, _bytes(self._path, self._known), private=True)
@@ -77,16 +78,30 @@ class PrivacyLedger:
         with self._whole():
             return self._read().sums
 
-    def allows(self, loss: Loss) -> bool:
+    def allows(self, cost: RoundParams | OneShotParams | Loss) -> bool:
         """Return whether the budget has room for another sum; nothing is spent.
 
         The answer follows from public parameters alone, so a client may decline in the open.
         """
-        check_kind("loss", loss, Loss, "a secagg.privacy.Loss")
-        return self.budget.allows(self.spent + loss)
+        return self.budget.allows(self.spent + _loss(cost))
 
-    def spend(self, loss: Loss) -> None:
+    def check(self, cost: RoundParams | OneShotParams | Loss) -> None:
+        """Raise `BudgetSpent` unless the budget has room for another sum; nothing is spent."""
+        loss = _loss(cost)
+        with self._whole():
+            known = self._read()
+        self.budget.check(known.loss, known.sums, loss)
+
+    def spend(self, cost: RoundParams | OneShotParams | Loss) -> None:
         """Spend the loss of a sum; the loss is on the disk at the return.
+
+        Every call spends, also for the same parameters: another masked input has fresh noise.
+        The same bytes may be sent again without a call.
+
+        Parameters
+        ----------
+        cost : RoundParams, OneShotParams or Loss
+            Parameters of the sum, with the loss ``Loss.of(cost)``, or a loss of the caller's.
 
         Raises
         ------
@@ -95,28 +110,15 @@ class PrivacyLedger:
         JournalError
             The file cannot be read or written. Send nothing: the loss may be spent or not.
         """
-        check_kind("loss", loss, Loss, "a secagg.privacy.Loss")
+        loss = _loss(cost)
         with self._whole():
             known = self._read()
-            total = known.loss + loss
-            if not self.budget.allows(total):
-                raise BudgetSpent(self._refusal(loss, known.sums))
-            after = _Content.of(self.budget, total, known.sums + 1)
+            self.budget.check(known.loss, known.sums, loss)
+            total = Record.of(known.loss + loss)
+            after = replace(known, **asdict(total), sums=known.sums + 1)
             if self._path is not None:
                 replace_file(self._path, _bytes(self._path, after), private=True)
             self._known = after
-
-    def _refusal(self, loss: Loss, sums: int) -> str:
-        budget = f"epsilon {self.budget.epsilon:g} and delta {self.budget.delta:g}"
-        if not self.budget.is_near(loss):
-            return (
-                f"noise of so few steps on so many elements is not within {budget}; encode "
-                "with more steps"
-            )
-        return (
-            f"{sums} sums leave no room for another with this noise within {budget}; take no "
-            "further part with these data"
-        )
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -150,39 +152,24 @@ class PrivacyLedger:
         return found
 
 
-class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+def _loss(cost: RoundParams | OneShotParams | Loss) -> Loss:
+    return cost if isinstance(cost, Loss) else Loss.of(cost)
+
+
+class _Content(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Content of the file.
 
-    `squares` and `rho` count 1 / 2^40; `law` and `sampler` are distances. `folder` is the
-    number of the folder in the file system, and `check` the SHA-256 of the file with an empty
-    `check`.
+    `folder` is the number of the folder in the file system, and `check` the SHA-256 of the file
+    with an empty `check`.
     """
 
     epsilon: float
     delta: float
-    squares: int = 0
-    rho: int = 0
-    law: tuple[float, float] = (0.0, 0.0)
-    sampler: tuple[float, float] = (0.0, 0.0)
-    failure: float = 0.0
     sums: int = 0
     kind: str = _KIND
     folder: int = 0
     name: str = ""
     check: str = ""
-
-    @classmethod
-    def of(cls, budget: Budget, loss: Loss, sums: int) -> _Content:
-        """Return the content for a loss."""
-        squares, rho = (math.ceil(each * GRAIN) for each in (loss.squares, loss.rho))
-        law, sampler = ((each.total, each.squares) for each in (loss.law, loss.sampler))
-        return cls(budget.epsilon, budget.delta, squares, rho, law, sampler, loss.failure, sums)
-
-    @property
-    def loss(self) -> Loss:
-        """Loss of all sums."""
-        squares, rho = (Fraction(each, GRAIN) for each in (self.squares, self.rho))
-        return Loss(squares, rho, Distance(*self.law), Distance(*self.sampler), self.failure)
 
 
 def _content(path: Path) -> _Content:

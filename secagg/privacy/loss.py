@@ -12,21 +12,28 @@ shift, with the Gaussian mechanism. docs/differential-privacy.md has the proofs.
 So ε is the Gaussian mechanism's for the variance w (Balle and Wang, ICML 2018, theorem 8),
 plus 2a, where e^±a bounds the factors of all elements; see `Distance`. The second bound is
 theorem 1 of Kairouz, Liu and Steinke, by zero-concentrated privacy. The smaller ε counts.
+
+In one-shot sums a helper adds N_Z(0, σ²) alone: the same steps with h = 1, without the first.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
 from secagg._check import check_integer, check_kind, is_real
 from secagg.errors import ParameterError, needing
+from secagg.graph.cohorts import exposure
+from secagg.oneshot import OneShotParams
 from secagg.oneshot.privacy import ORDERS
+from secagg.privacy.distance import NONE, ROUNDED, Distance
 from secagg.privacy.gaussian import epsilon_of
-from secagg.protocol.noise import LARGEST_SHARE, LEAST_SHARE, STEPS
+from secagg.privacy.sensitivity import square_of
+from secagg.protocol import RoundParams
+from secagg.protocol.noise import LARGEST_SHARE, LEAST_SHARE, STEPS, Share
 
 _Bound = Callable[[float], float]
 """ε of a mechanism by δ."""
@@ -42,48 +49,8 @@ _CONDITIONED = 2.0**-100
 """More than the change of the logarithms when both laws are restricted to 12 √v."""
 _TABLE_ERROR = 2.0**-120
 """Largest distance of a sample by a rounded table from an exact sample, in total variation."""
-_ROUNDED = 1 + 1e-9
-"""Factor that exceeds the errors of floats."""
-
-
-@dataclass(frozen=True)
-class Distance:
-    """Distance between the laws of independent elements, element by element.
-
-    The probabilities of an element under the two laws differ by factors of e^±b at most.
-
-    Attributes
-    ----------
-    total : float
-        Σ b.
-    squares : float
-        V = Σ b². The logarithm of the product of the factors has a mean of at most V/2 and is
-        subgaussian with V (Bun and Steinke 2016, proposition 3.3).
-    """
-
-    total: float = 0.0
-    squares: float = 0.0
-
-    @classmethod
-    def of(cls, elements: int, each: float) -> Distance:
-        """Return the distance of elements that all have the same b."""
-        return cls(elements * each * _ROUNDED, elements * each**2 * _ROUNDED)
-
-    @property
-    def slack(self) -> float:
-        """The least known a: products of factors are within e^±a, but for a chance of e^−72."""
-        return min(self.total, self.steady_slack)
-
-    @property
-    def steady_slack(self) -> float:
-        """V/2 + 12 √V, a form of `slack` that budgets bound."""
-        return self.squares / 2 + 12 * math.sqrt(self.squares)
-
-    def __add__(self, other: Distance) -> Distance:
-        return Distance(self.total + other.total, self.squares + other.squares)
-
-    def __mul__(self, sums: int) -> Distance:
-        return Distance(self.total * sums, self.squares * sums)
+_PROVEN, _UNPROVEN = 32, 1e100
+"""Least v with a proven η, and the η of less noise, which says nothing and is still finite."""
 
 
 @dataclass(frozen=True)
@@ -105,21 +72,56 @@ class Loss:
     sampler : Distance
         Distance of the sums of sampled shares from sums of exact shares, which concerns `rho`.
     failure : float
-        Probability of noise that these bounds do not cover.
+        Probability of noise that these bounds do not cover; 1 or more for sums without noise.
+    exposure : float
+        Probability that a sparse graph exposes some client, whose vector has then no noise.
     """
 
     squares: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
-    law: Distance = Distance()
-    sampler: Distance = Distance()
+    law: Distance = NONE
+    sampler: Distance = NONE
     failure: float = 0.0
+    exposure: float = 0.0
 
     def __post_init__(self) -> None:
-        numbers: list[Fraction | float] = [self.squares, self.rho, self.failure]
+        numbers: list[Fraction | float] = [self.squares, self.rho]
+        numbers += [self.failure, self.exposure]
         for distance in (self.law, self.sampler):
             numbers += [distance.total, distance.squares]
         if not all(number >= 0 for number in numbers):  # NaN is not
             raise ParameterError(f"a loss has no number below 0, unlike {self}")
+
+    @classmethod
+    def of(cls, *sums: RoundParams | OneShotParams) -> Loss:
+        """Return the loss of sums, a sum with each of these parameters, for a vector or zeros.
+
+        The weight is 0 for the zeros, too. Sums without noise have no bound. The sensitivity is
+        the norm of the encoding: B of `Bounded`; for other encodings all elements at their
+        largest. A complete graph enforces `min_survivors`; on a sparse graph, and among
+        helpers, the loss is against a server that follows the protocol.
+        """
+        return sum(map(cls._of_sum, sums), start=cls())
+
+    @classmethod
+    def unbounded(cls) -> Loss:
+        """Return the loss of a sum without noise, which no budget allows."""
+        return cls(failure=1.0)
+
+    @classmethod
+    def _of_sum(cls, params: RoundParams | OneShotParams) -> Loss:
+        check_kind("params", params, (RoundParams, OneShotParams), "a RoundParams")
+        noise = params.noise
+        if noise is None:
+            return cls.unbounded()
+        square, elements = Fraction(square_of(params)), params.elements
+        if isinstance(params, OneShotParams):
+            return cls._of_whole(noise.sigma**2, elements, square)
+        m, c = params.min_survivors, noise.colluders
+        share = Fraction(Share.of(noise.scaled, m, c).scaled, STEPS)
+        found = cls.of_shares(share**2, m - c, elements, square)
+        n, k, t = params.n_clients, params.neighbours, params.threshold
+        return found if k is None else replace(found, exposure=exposure(n, k, t, c, m))
 
     @classmethod
     def of_shares(
@@ -155,9 +157,8 @@ class Loss:
             )
         if sensitivity <= 0:
             raise ParameterError(f"sensitivity must be above 0, not {float(sensitivity):g}")
-        total = Fraction(variance) * shares
+        total = Fraction(variance) * shares  # at least 32, for which η is proven
         between = 10 * shares * math.exp(-(math.pi**2) * float(variance))
-        eta = 7.2 / float(total) ** 2  # proven for v ≥ 32, and two shares have 32
         sampled = shares * _SAMPLE_ERROR
         ratio = math.sqrt(sensitivity / total)
         # two forms of the bound: the first is smaller for many elements, the second for few
@@ -166,10 +167,22 @@ class Loss:
         )
         return cls(
             squares=_up(sensitivity / (total - Fraction(1, 12))),
-            rho=_up(Fraction(concentrated * _ROUNDED) / 2),
-            law=Distance.of(elements, eta + between + sampled + _CONDITIONED),
+            rho=_up(Fraction(concentrated * ROUNDED) / 2),
+            law=Distance.of(elements, _eta(total) + between + sampled + _CONDITIONED),
             sampler=Distance.of(elements, sampled),
-            failure=elements * (6 * _TAIL + shares * _TABLE_ERROR) * _ROUNDED,
+            failure=elements * (6 * _TAIL + shares * _TABLE_ERROR) * ROUNDED,
+        )
+
+    @classmethod
+    def _of_whole(cls, variance: Fraction, elements: int, sensitivity: Fraction) -> Loss:
+        """Return the loss of a sum with exact discrete Gaussian noise of a single party."""
+        proven = variance >= _PROVEN
+        eta = _eta(variance) if proven else _UNPROVEN
+        return cls(
+            squares=_up(sensitivity / (variance - Fraction(1, 12) if proven else variance)),
+            rho=_up(sensitivity / (2 * variance)),
+            law=Distance.of(elements, eta + _CONDITIONED),
+            failure=elements * 6 * _TAIL * ROUNDED,
         )
 
     def __add__(self, other: Loss) -> Loss:
@@ -179,17 +192,21 @@ class Loss:
             self.law + other.law,
             self.sampler + other.sampler,
             self.failure + other.failure,
+            self.exposure + other.exposure,
         )
 
     def __mul__(self, sums: int) -> Loss:
         """Return the loss of so many sums like these."""
         check_integer("the number of sums", sums, 0, 1 << 40)
+        if not sums:
+            return Loss()
         return Loss(
             self.squares * sums,
             self.rho * sums,
             self.law * sums,
             self.sampler * sums,
             self.failure * sums,
+            self.exposure * sums,
         )
 
     def epsilon(self, delta: float) -> float:
@@ -209,12 +226,13 @@ class Loss:
         """
         if not is_real(delta) or not 0 < delta < 1:
             raise ParameterError(f"delta must be above 0 and below 1, not {delta!r}")
+        left = delta - self.exposure
+        if left <= 0 or self.failure >= 1:
+            return math.inf
         if not self.squares:
             return 0.0
-        gaussian = self._within(partial(epsilon_of, self.squares), delta, self.law.slack)
-        return min(
-            gaussian, self._within(_of_concentrated(self.rho), delta, self.sampler.slack)
-        )
+        gaussian = self._within(partial(epsilon_of, self.squares), left, self.law.slack)
+        return min(gaussian, self._within(_of_concentrated(self.rho), left, self.sampler.slack))
 
     def _within(self, bound: _Bound, delta: float, a: float) -> float:
         """Return ε of sums that differ from a mechanism with a bound.
@@ -231,8 +249,13 @@ class Loss:
             needed = bound(left)
             if needed <= found:
                 return found + 2 * a
-            found = needed * _ROUNDED
+            found = needed * ROUNDED
         return math.inf
+
+
+def _eta(variance: Fraction) -> float:
+    """Return η for v ≥ 32."""
+    return 7.2 / float(variance) ** 2
 
 
 def _up(value: Fraction) -> Fraction:
@@ -247,4 +270,4 @@ def _of_concentrated(rho: Fraction) -> _Bound:
     # the divergence of such an event is ρ α, for neighbours of any kind
     accountant = rdp.RdpAccountant(ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE)
     accountant.compose(dp_accounting.ZCDpEvent(float(rho)))
-    return lambda delta: float(accountant.get_epsilon(delta)) * _ROUNDED
+    return lambda delta: float(accountant.get_epsilon(delta)) * ROUNDED

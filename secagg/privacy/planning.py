@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 from secagg._check import check_flag, check_integer
 from secagg._printable import in_short
 from secagg.encoding.bounded import Bounded, Rotated
 from secagg.errors import ParameterError
 from secagg.graph.graph import CORRUPT, DROPOUT, count
-from secagg.privacy.budget import Budget
+from secagg.privacy.budget import EXPOSED, Budget
 from secagg.privacy.gaussian import sigma_of
 from secagg.privacy.loss import GRAIN, Loss
-from secagg.protocol.noise import LARGEST_SHARE, LEAST_SHARE, STEPS
+from secagg.protocol import RoundParams
+from secagg.protocol.noise import LARGEST_SHARE, LEAST_SHARE, STEPS, Noise
+from secagg.protocol.shape import Security
+from secagg.protocol.suggestion import suggest_pair
 
 _MOST_STEPS = 1 << 30
 _BITS = range(2, 63)
@@ -59,14 +63,23 @@ class Plan:
     modulus_bits: int
 
     @property
-    def _encoding(self) -> Rotated:
-        bounded = Bounded(self.norm, self.steps)
-        return bounded.of_round(b"", self.length, counts=self.count_clipped)
+    def encoding(self) -> Bounded:
+        """Encoding of the vectors."""
+        return Bounded(self.norm, self.steps)
+
+    @property
+    def noise(self) -> Noise:
+        """Noise of a sum."""
+        return Noise(self.sigma, self.colluders)
+
+    @property
+    def _rotated(self) -> Rotated:
+        return self.encoding.of_round(b"", self.length, counts=self.count_clipped)
 
     @property
     def elements(self) -> int:
         """D, the elements of a message: the length, padded to a power of two."""
-        return self._encoding.elements
+        return self._rotated.elements
 
     @property
     def message(self) -> int:
@@ -76,7 +89,7 @@ class Plan:
     @property
     def square(self) -> int:
         """B, the largest squared norm of a rounded vector, in steps²."""
-        return self._encoding.squared_norm
+        return self._rotated.squared_norm
 
     @property
     def honest(self) -> int:
@@ -109,6 +122,60 @@ class Plan:
     def _loss(self, square: int) -> Loss:
         one = Loss.of_shares(self.share**2, self.honest, self.elements, Fraction(square))
         return one * self.rounds
+
+    def params(
+        self,
+        *,
+        session: bytes = b"",
+        security: Security = "semi-honest",
+        neighbours: int | Literal["auto"] | None = "auto",
+        threshold: int | None = None,
+    ) -> RoundParams:
+        """Return the parameters of a sum of this plan.
+
+        Graph and threshold are for c colluders and n − m clients that drop out, as by
+        `RoundParams.suggest`. A graph exposes no client in all sums together, but for the part
+        of δ that budgets set aside for exposures.
+
+        Parameters
+        ----------
+        session, security
+            See `RoundParams`.
+        neighbours, threshold
+            See `RoundParams.suggest`.
+
+        Raises
+        ------
+        ParameterError
+            A value is out of range, or no graph is safe enough.
+        """
+        n, m = self.n_clients, self.min_survivors
+        # halves less: a count is rounded up from a fraction, which a float has not exactly
+        corrupt, dropout = (max(0.0, x - 0.5) / n for x in (self.colluders, n - m))
+        least = math.ceil(math.log2(self.rounds / (self.budget.delta * EXPOSED)))
+        for sigma in range(min(128, max(40, least)), 129):
+            k, t = suggest_pair(n, corrupt, dropout, security, neighbours, threshold, sigma)
+            found = RoundParams(
+                n_clients=n,
+                threshold=min(t, m) if k is None and threshold is None else t,
+                length=self.length,
+                encoding=self.encoding,
+                modulus_bits=self.modulus_bits,
+                neighbours=k,
+                session=session,
+                count_clipped=self.count_clipped,
+                security=security,
+                noise=self.noise,
+                min_survivors=m,
+            )
+            if self.budget.allows(Loss.of(found) * self.rounds):
+                return found
+            if neighbours != "auto":
+                break
+        raise ParameterError(
+            f"{k} neighbours and threshold {t} expose a client of {self.rounds} sums too often "
+            f"for delta {self.budget.delta:g}; take more neighbours, or neighbours=None"
+        )
 
     def error(self, survivors: int | None = None) -> float:
         """Return the standard deviation of an element of the mean, noise and rounding.

@@ -23,7 +23,7 @@ from secagg.cli.params import estimate
 from secagg.cli.simulate import dropouts
 from secagg.graph import recommend
 from secagg.kit import timing
-from secagg.privacy import plan
+from secagg.privacy import against, plan
 from secagg.protocol.traffic import client_traffic
 
 SMALL = ("simulate", "--clients", "12", "--length", "50")
@@ -74,7 +74,15 @@ def test_params_plans_noise() -> None:
     # a plan for one sum with the other defaults
     once = plan(200, 900, norm=1, epsilon=3, delta=1e-6, min_survivors=190, colluders=20)
     assert f"{once.steps:,} for the norm 1" in text
-    assert "this release add no noise" in text
+    # the lines of Python that are printed give the parameters
+    wanted, made = re.search(
+        r"Python (plan\(.*\)) (\.params\(.*), session=…\)", " ".join(text.split())
+    ).groups()
+    assert eval(wanted, {"plan": plan}) == once  # noqa: S307
+    params = RoundParams.from_bytes(bytes.fromhex(noise["parameters"]))
+    assert params == eval(f"found{made})", {"found": found})  # noqa: S307
+    assert shown["smallest_cohort"] >= params.min_survivors
+    assert noise["against"] == against(params)
     assert "noise" not in document("params", "--clients", "20")
     assert invoke("params", "--clients", "20", "--rounds", "3").exit_code == 2
 

@@ -8,6 +8,7 @@ import pickle
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
 from types import FrameType
 
 import numpy as np
@@ -19,6 +20,7 @@ import secagg
 from harness import make_params
 from secagg import ParameterError
 from secagg.graph import finder, privacy_bits, recommend, smallest_cohort, tails
+from secagg.graph.cohorts import exposure
 from secagg.graph.graph import count
 
 FRACTIONS = st.sampled_from([0.0, 0.05, 0.1, 0.2, 0.33, 0.45])
@@ -279,6 +281,20 @@ def test_check43_smallest_cohort_is_that_of_a_scan(
     while least > max(3, t) and holds(least - 1):
         least -= 1
     assert smallest_cohort(n, k, t, colluders, dropout, security, sigma) == least
+
+
+@pytest.mark.parametrize("k", [2, 4, 8])
+@pytest.mark.parametrize(("n", "colluders"), [(20, 0), (20, 3), (21, 8), (40, 8)])
+def test_exposure_bounds_every_cohort_that_may_come(n: int, k: int, colluders: int) -> None:
+    for t, least in product(range(2, k + 1), range(colluders + 2, n + 1)):
+        bound = exposure(n, k, t, colluders, least)
+        for size in range(least, n + 1):
+            gone = size - least
+            exact = finder._not_private(
+                size, min(k, size - 1), t, colluders, gone, "semi-honest"
+            )
+            assert exact <= Fraction(bound) * (1 + Fraction(1, 10**12))
+    assert bound == float(exact)
 
 
 def test_check43_cohorts_of_the_documents() -> None:

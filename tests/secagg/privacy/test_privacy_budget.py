@@ -11,7 +11,8 @@ import pytest
 
 from secagg import MissingExtra, ParameterError
 from secagg.privacy import Budget, Loss
-from secagg.privacy.loss import GRAIN, Distance
+from secagg.privacy.distance import Distance
+from secagg.privacy.loss import GRAIN
 
 dp_accounting = pytest.importorskip("dp_accounting")
 
@@ -22,12 +23,14 @@ def test_budget_is_an_epsilon_with_what_is_set_aside(epsilon, delta):
     budget = Budget(epsilon, delta)
     law = Distance(1.0, (epsilon / (1 << 13) / 12.1) ** 2)
     failure = delta / (1 << 12) / (1 + math.exp(epsilon)) * 0.999
-    full = Loss(budget.squares, Fraction(10**6), law, failure=failure)
+    exposure = delta / (1 << 10) * 0.999
+    full = Loss(budget.squares, Fraction(10**6), law, failure=failure, exposure=exposure)
     assert budget.allows(full)
     assert 0.999 * epsilon < full.epsilon(delta) <= epsilon
     assert not budget.allows(replace(full, squares=full.squares + Fraction(1, GRAIN)))
     assert not budget.allows(replace(full, law=Distance(1.0, law.squares * 1.1)))
     assert not budget.allows(replace(full, failure=failure * 1.01))
+    assert not budget.allows(replace(full, exposure=exposure * 1.01))
 
 
 def test_budget_ends_after_its_sums():

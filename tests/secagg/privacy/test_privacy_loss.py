@@ -4,40 +4,19 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from exact_privacy import exact_epsilon, law_of_sum
 from secagg import MissingExtra, ParameterError
 from secagg.privacy import Loss
-from secagg.privacy.loss import Distance
+from secagg.privacy.distance import Distance
 
 dp_accounting = pytest.importorskip("dp_accounting")
 from dp_accounting import rdp  # noqa: E402
-
-
-def law_of_sum(deviation: float, shares: int) -> np.ndarray:
-    """Return the probabilities of a sum of discrete Gaussians, by convolution."""
-    y = np.arange(-math.ceil(14 * deviation), math.ceil(14 * deviation) + 1)
-    share = np.exp(-(y**2) / (2 * deviation**2))
-    share /= share.sum()
-    law = np.ones(1)
-    for _ in range(shares):
-        law = np.convolve(law, share)
-    return law
-
-
-def exact_epsilon(law: np.ndarray, shift: int, delta: float) -> float:
-    """Return ε of the hockey-stick divergence δ of a law and the shifted law, by bisection."""
-    here = np.concatenate([law, np.zeros(shift)])
-    moved = np.concatenate([np.zeros(shift), law])
-    low, high = 0.0, 50.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        above = np.maximum(0, here - np.exp(middle) * moved).sum() > delta
-        low, high = (middle, high) if above else (low, middle)
-    return low
 
 
 def stated(deviation: int, shares: int, square: int, delta: float, elements: int = 1) -> float:
@@ -122,9 +101,10 @@ def test_few_steps_fall_back_to_the_published_bound():
 def test_losses_add_up_as_one_gaussian():
     loss = Loss.of_shares(Fraction(10_000), 100, 1000, Fraction(250_000))
     later = Loss.of_shares(Fraction(40_000), 100, 1000, Fraction(250_000))
+    loss, later = replace(loss, exposure=1e-9), replace(later, exposure=1e-12)
     together = loss * 3 + later * 4
     assert together.epsilon(1e-6) == pytest.approx((loss * 4).epsilon(1e-6), rel=1e-4)
-    for name in ("squares", "rho", "failure"):
+    for name in ("squares", "rho", "failure", "exposure"):
         parts = 3 * getattr(loss, name) + 4 * getattr(later, name)
         assert getattr(together, name) == pytest.approx(parts, rel=1e-12, abs=0)
     for name in ("law", "sampler"):

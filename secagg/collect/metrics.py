@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -55,23 +55,9 @@ class Metrics:
         """Add a gauge that is read whenever the metrics are read."""
         self._gauge(name, what).set_function(value)
 
-    @contextmanager
-    def answering(self, request: str) -> Iterator[None]:
+    def answering(self, request: str) -> AbstractContextManager[None]:
         """Count the answer of the block to a request."""
-        answer = "gone"
-        try:
-            yield
-            answer = "ok"
-        except Problem as problem:
-            answer = problem.check
-            raise
-        except ClientDisconnect:
-            raise
-        except Exception:
-            answer = "server"
-            raise
-        finally:
-            self._answer(request, answer).inc()
+        return _Answering(partial(self._answer, request))
 
     def committed(self, reports: int, seconds: float) -> None:
         """Count a commit."""
@@ -100,6 +86,30 @@ def text(found: Overview) -> bytes:
 def is_ready(found: Overview | None) -> bool:
     """Return True if the database is there, and some batch takes reports."""
     return found is not None and State.OPEN in found.groups
+
+
+class _Answering(AbstractContextManager[None]):
+    """Block that answers a request; the end counts the answer.
+
+    A class, since a generator takes several times as long for every report.
+    """
+
+    def __init__(self, counter: Callable[[str], Counter]) -> None:
+        self._counter = counter
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._counter(_answer(error)).inc()
+
+
+def _answer(error: BaseException | None) -> str:
+    """Return the name of an answer: ok, a check, or gone."""
+    if error is None:
+        return "ok"
+    if isinstance(error, Problem):
+        return error.check
+    # neither an error nor a disconnected client: a task that was cancelled
+    failed = isinstance(error, Exception) and not isinstance(error, ClientDisconnect)
+    return "server" if failed else "gone"
 
 
 class _Batches(Collector):

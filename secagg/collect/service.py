@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -136,7 +136,8 @@ class Service:
         with self.metrics.answering("parameters"), ExitStack() as stack:
             digest = await self._run(batches.newest) if named is None else _digest(named)
             known = await self._find(digest)
-            slot = stack.enter_context(self._slot())
+            slot = self._take_slot()
+            stack.callback(self._free.append, slot)
             body = self._budget.whole(known.size, slot)
             await body.enter()  # before the answer is in memory: a message may be large
             try:
@@ -162,14 +163,16 @@ class Service:
         """Return the verdict on a report, after the commit."""
         session = (await self._find(_digest(request.path_params["digest"]))).session
         length = bodies.content_length(request, session.params.layout.report)
-        with self._slot() as slot:
+        slot = self._take_slot()
+        try:
             async with self._budget.announced(length, slot) as body:
                 content = await bodies.read(request, body, None)
                 client = self._check(content, session)
-                try:
-                    return await self._intake.add(session, Report.of(client, content))
-                except DatabaseError as error:
-                    raise _away(error) from None
+                return await self._intake.add(session, Report.of(client, content))
+        except DatabaseError as error:
+            raise _away(error) from None
+        finally:
+            self._free.append(slot)
 
     def _check(self, content: bytes, session: StoredSession) -> int:
         """Return the client of a report; raise `Problem` 422 for an invalid report."""
@@ -183,16 +186,11 @@ class Service:
             raise Problem(422, error.check, str(error)) from None
         return head.client_id
 
-    @contextmanager
-    def _slot(self) -> Iterator[int]:
-        """Yield a number that no other request has, in place of the id of a client."""
+    def _take_slot(self) -> int:
+        """Return a number that no other request has, in place of the id of a client."""
         if not self._free:
             raise busy("too many requests are under way")
-        slot = self._free.pop()
-        try:
-            yield slot
-        finally:
-            self._free.append(slot)
+        return self._free.pop()
 
     async def _find(self, digest: bytes) -> _Known:
         """Return the session with a digest; raise `Problem` 404 without any."""

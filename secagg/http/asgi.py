@@ -78,16 +78,19 @@ class _Bodies:
             return message
 
         # rejected unread: the body would cost the server before any check of a signature
-        has_body = any(
-            name == b"transfer-encoding"
-            or (name == b"content-length" and value.strip(b"0 ") != b"")
-            for name, value in scope.get("headers", ())
-        )
-        if scope["type"] == "http" and scope["method"] != "POST" and has_body:
+        if scope["type"] == "http" and scope["method"] != "POST" and _has_body(scope):
             why = f"a request with {scope['method']} has no body here"
             await problems.response(Problem(413, "length", why))(scope, noted, send)
             return
         await self._app(scope, noted, send)
+
+
+def _has_body(scope: Scope) -> bool:
+    return any(
+        name == b"transfer-encoding"
+        or (name == b"content-length" and value.strip(b"0 ") != b"")
+        for name, value in scope["headers"]
+    )
 
 
 async def _problem(_: Request, error: Exception) -> Response:

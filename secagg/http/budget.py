@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Self
 
 from secagg.http.turns import Lane, Turn, busy
@@ -121,15 +119,10 @@ class Body:
         """Count bytes that have arrived or left."""
         self._turn.move(size)
 
-    @asynccontextmanager
-    async def in_time(self) -> AsyncIterator[None]:
-        """Raise `TimeoutError` when the time is up, or when others wait for a slow body."""
-        async with asyncio.timeout(self._budget.seconds) as timer:
-            self._turn.timer = timer
-            try:
-                yield
-            finally:
-                self._turn.timer = None
+    def in_time(self) -> asyncio.Timeout:
+        """Return a deadline for when the time is up, or others wait for a slow body."""
+        timer = self._turn.timer = asyncio.timeout(self._budget.seconds)
+        return timer
 
     def _count(self) -> None:
         if self._budget.bodies[self._client] >= _BODIES_OF_CLIENT:

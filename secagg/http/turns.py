@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
+from contextlib import suppress
 from itertools import count
 
 from secagg.http.problems import Problem
@@ -72,8 +73,9 @@ class Turn:
     def drop(self) -> None:
         """End the body as the body's deadline would."""
         self._dropped = True
-        if self.timer is not None and not self.timer.expired():
-            self.timer.reschedule(_now())
+        if self.timer is not None:
+            with suppress(RuntimeError):  # the time is up, or the block has ended
+                self.timer.reschedule(_now())
 
 
 class Lane:
@@ -108,9 +110,10 @@ class Lane:
 
     async def enter(self, turn: Turn) -> None:
         """Wait for a turn; raise `Problem` 503 if none comes."""
-        came = self._ask(turn)
-        if came.done():  # at once, so no timer is needed
+        if not self._waiting and self._may(turn) and self._fits(turn):
+            self._begin(turn)  # most turns: without a future and a timer
             return
+        came = self._ask(turn)
         try:
             async with asyncio.timeout(self._wait):
                 await came
@@ -152,17 +155,23 @@ class Lane:
             able = [turn for turn in self._waiting if self._may(turn)]
             turn = min(able, key=lambda turn: self._served.get(turn.client, 0), default=None)
             # smaller turns behind do not overtake, or a large body could wait for ever
-            if turn is None or (self._turns and self.held + turn.size > self._limit):
+            if turn is None or not self._fits(turn):
                 break
             came = self._waiting.pop(turn)
-            self._turns[turn] = None
-            self.held += turn.size
-            self._of_client[turn.client] += 1
-            self._served[turn.client] = next(self._numbers)
-            turn.begin()
+            self._begin(turn)
             if not came.done():
                 came.set_result(None)
         self._watch_pace()
+
+    def _begin(self, turn: Turn) -> None:
+        self._turns[turn] = None
+        self.held += turn.size
+        self._of_client[turn.client] += 1
+        self._served[turn.client] = next(self._numbers)
+        turn.begin()
+
+    def _fits(self, turn: Turn) -> bool:
+        return not self._turns or self.held + turn.size <= self._limit
 
     def _may(self, turn: Turn) -> bool:
         return self._of_client[turn.client] < self._each

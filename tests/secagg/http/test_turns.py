@@ -33,6 +33,15 @@ async def stall(body: Body, moved: int) -> None:
         await hang()
 
 
+async def test_a_turn_can_be_dropped_after_the_block_of_its_deadline():
+    turn = Turn(0, 2)
+    turn.timer = asyncio.timeout(60)
+    async with turn.timer:
+        turn.move(1)
+    turn.drop()  # as when a body ended early, and waits for the database
+    assert turn.due(60) == math.inf
+
+
 async def test_a_body_beyond_the_limit_is_alone_among_large_bodies():
     budget = Budget(LIMIT)
     async with budget.whole(3 * LIMIT, 0), budget.whole(SMALL, 1), budget.announced(LIMIT, 2):

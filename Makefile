@@ -27,6 +27,9 @@ WHEEL_NEEDS := -c requirements.lock gmpy2 hypothesis phe pytest pytest-benchmark
 WHEEL_TESTS := -P -m pytest -q -p no:cacheprovider -o pythonpath="tests/support tests" $(SMALL)
 SANITIZE := CC=gcc CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 
+# tests start hundreds of processes, each of which would compile all that it imports again
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo check units test test-all test-full test-python lint docs bench slow results fuzz constant-time clean
 .PHONY: sanitize lock test-oldest test-newest reproducible sbom wheels test-x86-64 test-aarch64
 

@@ -43,8 +43,12 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark test_check07_… with check(7), so that a line of the check list can be selected."""
+    """Mark test_check07_… with check(7), to select lines of a list; put large tests first.
+
+    A large test that begins last keeps one worker busy while the others have nothing to do.
+    """
     for item in items:
         name = item.name.removeprefix("test_check")
         if name != item.name and name[:2].isdigit():
             item.add_marker(pytest.mark.check(int(name[:2])))
+    items.sort(key=lambda item: item.get_closest_marker("large") is None)

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from secagg.errors import ParameterError
 from secagg.graph import tails
-from secagg.graph.finder import decide, is_private
+from secagg.graph.finder import corrupt_limit, decide, is_private
 from secagg.graph.graph import Adversary, count
 
 
@@ -72,25 +72,35 @@ def smallest_cohort(
 
 
 @lru_cache(maxsize=256)
-def exposure(n: int, neighbours: int, threshold: int, colluders: int, survivors: int) -> float:
+def exposure(
+    n: int,
+    neighbours: int | None,
+    threshold: int,
+    colluders: int,
+    survivors: int,
+    security: Adversary = "semi-honest",
+) -> float:
     """Bound the probability that a round exposes some client, for every cohort that may come.
 
-    The cohort has n clients or fewer, and `survivors` of the cohort stay at least. The server
-    follows the protocol. A cohort of N clients loses N − `survivors` clients at most, so the
-    graph falls into pieces with the largest probability for n clients: each factor
-    (N − s − i) / (N − 1 − i) of `tails.in_pieces` grows with N, for s honest clients that stay.
-    A client has too many corrupt neighbours with the largest probability in the smallest
-    cohort.
+    The cohort has n clients or fewer, and `survivors` of the cohort stay at least. On the
+    complete graph nothing is random, and most can be rebuilt in the largest cohort.
+
+    A cohort of N clients loses N − `survivors` clients at most. So a graph falls into pieces
+    with the largest probability for n clients: each factor (N − s − i) / (N − 1 − i) of
+    `tails.in_pieces` grows with N, for s honest clients that stay. A client has too many
+    corrupt neighbours with the largest probability in the smallest cohort.
 
     Parameters
     ----------
     n : int
         Largest number of clients, up to 2^20.
-    neighbours, threshold, colluders
-        See `smallest_cohort`.
+    neighbours, threshold, colluders, security
+        See `smallest_cohort`. On a sparse graph the server follows the protocol.
     survivors : int
         Smallest number of inputs of a sum, `colluders` + 2 to n.
     """
+    if neighbours is None:
+        return float(colluders >= corrupt_limit(n - 1, threshold, security))
     drawn = min(neighbours, survivors - 1)
     corrupt = tails.too_many_corrupt(survivors, colluders, drawn, threshold)
     pieces = tails.in_pieces(n, n - survivors + colluders, neighbours)

@@ -170,7 +170,7 @@ def _not_private(
     """Bound the probability that E1 or E2 fails (see `tails`); cached for many clients."""
     if n - bad - gone < 2:
         return Fraction(1)  # the honest clients' sum is one vector
-    limit = _corrupt_limit(k, threshold, security)
+    limit = corrupt_limit(k, threshold, security)
     if k == n - 1:  # on the complete graph nothing is random
         return Fraction(bad >= limit)
     leak = tails.too_many_corrupt(n, bad, k, limit)
@@ -184,7 +184,7 @@ def decide(
     """Return True if `_not_private` ≤ 2^−sigma, if possible without the long sums."""
     if n - bad - gone < 2:
         return False
-    limit, bound = _corrupt_limit(k, threshold, security), Fraction(1, 1 << sigma)
+    limit, bound = corrupt_limit(k, threshold, security), Fraction(1, 1 << sigma)
     if k == n - 1:
         return bad < limit
     # E1 alone may decide, before E2 is computed
@@ -194,7 +194,7 @@ def decide(
     return rest >= 0 and tails.is_rare(n, bad, k, limit, rest)
 
 
-def _corrupt_limit(k: int, threshold: int, security: Adversary) -> int:
+def corrupt_limit(k: int, threshold: int, security: Adversary) -> int:
     """Return the number of corrupt neighbours that exposes a client.
 
     Semi-honest: t corrupt neighbours rebuild the secret that honest clients do not reveal.

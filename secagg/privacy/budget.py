@@ -109,7 +109,7 @@ class Budget:
         elif self.allows(replace(following, law=NONE)):
             why = "has noise of too few steps for its elements; encode with more steps"
         elif self.allows(replace(following, exposure=0.0)):
-            why = "has a graph that exposes a client too often; take more neighbours"
+            why = "exposes a client too often; take more neighbours, or a larger threshold"
         else:
             why = "has too little noise even for a single sum; take a larger sigma"
         raise BudgetSpent(f"a sum {why} (the budget has {budget})")

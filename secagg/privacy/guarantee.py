@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from secagg.oneshot import OneShotParams
+from secagg.privacy.loss import Loss
 from secagg.protocol import RoundParams
 from secagg.protocol.shape import Shape
 
@@ -19,6 +20,8 @@ def against(params: RoundParams | OneShotParams) -> str:
         helpers = params.threshold - 1
         also = f" and {helpers} of {len(params.helpers)} helpers" if helpers else ""
         return f"an aggregator that {_does(params)}{also}, with any other clients"
+    if Loss.of(params).exposure >= 1:
+        return f"nobody: {noise.colluders} colluders can rebuild a client's masks"
     alone = f"with up to {noise.colluders} clients" if noise.colluders else "without any client"
     server = f"a server that {_does(params)}, {alone}"
     if params.neighbours is None:

@@ -27,6 +27,7 @@ from functools import partial
 from secagg._check import check_integer, check_kind, is_real
 from secagg.errors import ParameterError, needing
 from secagg.graph.cohorts import exposure
+from secagg.graph.graph import Adversary
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.privacy import ORDERS
 from secagg.privacy.distance import NONE, ROUNDED, Distance
@@ -74,7 +75,8 @@ class Loss:
     failure : float
         Probability of noise that these bounds do not cover; 1 or more for sums without noise.
     exposure : float
-        Probability that a sparse graph exposes some client, whose vector has then no noise.
+        Probability that some client is exposed, whose vector has then no other client's noise:
+        by chance on a sparse graph, for sure if the colluders reach the threshold.
     """
 
     squares: Fraction = Fraction(0)
@@ -121,7 +123,9 @@ class Loss:
         share = Fraction(Share.of(noise.scaled, m, c).scaled, STEPS)
         found = cls.of_shares(share**2, m - c, elements, square)
         n, k, t = params.n_clients, params.neighbours, params.threshold
-        return found if k is None else replace(found, exposure=exposure(n, k, t, c, m))
+        # who lies in an active round asks different clients for different secrets
+        server: Adversary = "semi-malicious" if params.active else "semi-honest"
+        return replace(found, exposure=exposure(n, k, t, c, m, server))
 
     @classmethod
     def of_shares(

@@ -173,8 +173,8 @@ class Plan:
             if neighbours != "auto":
                 break
         raise ParameterError(
-            f"{k} neighbours and threshold {t} expose a client of {self.rounds} sums too often "
-            f"for delta {self.budget.delta:g}; take more neighbours, or neighbours=None"
+            f"neighbours={k} and threshold={t} expose a client of {self.rounds} sums too often "
+            f"for delta {self.budget.delta:g}; take more neighbours, or a larger threshold"
         )
 
     def error(self, survivors: int | None = None) -> float:

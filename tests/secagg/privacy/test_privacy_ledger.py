@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
 from threading import Thread
@@ -15,7 +16,7 @@ import pytest
 
 from forked import in_fork
 from secagg import BudgetSpent, JournalError, ParameterError, _files
-from secagg.privacy import Budget, Loss, PrivacyLedger
+from secagg.privacy import Budget, Loss, PrivacyLedger, plan
 
 pytest.importorskip("dp_accounting")
 pytestmark = pytest.mark.skipif(not hasattr(os, "O_DIRECTORY"), reason="no lock of folders")
@@ -58,6 +59,35 @@ def test_budget_ends_and_nothing_is_spent_after(tmp_path, name):
     # a smaller sum still fits, as in a series whose noise grows
     ledger.spend(Loss.of_shares(Fraction(10_000), 100, 1000, Fraction(5)))
     assert 1.8 < ledger.spent.epsilon(BUDGET.delta) <= BUDGET.epsilon
+
+
+def test_server_that_lies_about_parameters_ends_the_budget_earlier(path):
+    """Each sum costs what its own parameters say: other sessions, less noise, or no noise."""
+    announced = plan(9, 20, norm=1, epsilon=2, delta=1e-6, rounds=20, colluders=2)
+    honest = announced.params(session=b"1", security="active")
+    ledger = PrivacyLedger(path.with_name("liar"), BUDGET)
+    exact = replace(honest, noise=None)
+    done = []
+    for session in range(6):
+        # the same name twice; then σ falls, as if the plan were for fewer sums
+        for lie in (1, 1, 2, 4):
+            weaker = replace(announced.noise, sigma=announced.noise.sigma / lie)
+            params = replace(honest, session=b"%d" % session, noise=weaker)
+            if ledger.allows(params):
+                ledger.spend(params)
+                done.append(params)
+                continue
+            for use in (ledger.check, ledger.spend):
+                with pytest.raises(BudgetSpent):
+                    use(params)
+        for use in (ledger.check, ledger.spend):
+            with pytest.raises(BudgetSpent):
+                use(exact)
+    assert ledger.sums == len(done)
+    assert ledger.spent.squares == Loss.of(*done).squares
+    assert 1.9 < ledger.spent.epsilon(BUDGET.delta) <= BUDGET.epsilon
+    # 1 + 1 + 4 + 16 parts of 20 in the first session alone: the last lie never had room
+    assert 10 < len(done) < 20
 
 
 def test_spent_stays_spent_over_restarts(path):

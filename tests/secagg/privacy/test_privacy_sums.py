@@ -130,6 +130,20 @@ def test_graph_adds_exposure_to_delta():
     assert Loss.of(few).exposure > 1e-6
 
 
+@pytest.mark.parametrize(
+    ("security", "most"),
+    [("semi-honest", 29), ("active", 19)],  # c < t = 30, and 40 + c < 2t
+)
+def test_colluders_that_reach_the_threshold_leave_no_privacy(security, most):
+    changes = {"security": security, "session": b"s"}
+    for colluders in (most, most + 1):
+        noise = Noise(10**7, colluders=colluders)
+        params = RoundParams(**SUMS | changes | {"noise": noise})
+        assert Loss.of(params).exposure == (colluders > most)
+        assert ("nobody" in against(params)) == (colluders > most)
+        assert (Loss.of(params).epsilon(1e-6) == math.inf) == (colluders > most)
+
+
 def test_more_sums_take_a_safer_graph():
     many = plan(400, 5, norm=1, epsilon=2, delta=1e-6, rounds=10_000, colluders=80).params()
     once = plan(400, 5, norm=1, epsilon=2, delta=1e-6, colluders=80).params()

@@ -276,6 +276,11 @@ class RoundParams(Shape):
         """Smallest list of a client on a graph: t, at least 3 (2 with `allow_two_clients`)."""
         return max(self.threshold, 2 if self.allow_two_clients else 3)
 
+    @property
+    def noised_survivors(self) -> int | None:
+        """The number `min_survivors` if the sum has noise, else None."""
+        return None if self.noise is None else int(self.min_survivors)
+
     @cached_property
     def share(self) -> Share | None:
         """Noise that each client adds to each element; None without `noise`."""

@@ -13,11 +13,18 @@ from functools import cached_property
 from math import ceil, inf, isqrt
 from typing import Literal, Self
 
-from secagg._check import check_flag, check_integer, check_session, is_integer, is_real
+from secagg._check import (
+    check_flag,
+    check_integer,
+    check_kind,
+    check_session,
+    is_integer,
+    is_real,
+)
 from secagg._printable import in_short
 from secagg.encoding import Bounded, Encoding, Ring, Rotated, from_canonical
 from secagg.errors import ParameterError
-from secagg.protocol.noise import STEPS, Share
+from secagg.protocol.noise import STEPS, Noise, Share
 from secagg.protocol.params_bytes import MAX_ENCODING_BYTES, malformed
 
 _WORD = 32
@@ -40,6 +47,7 @@ class Shape:
     session : bytes
     security : "semi-honest" or "active"
     count_clipped : bool
+    noise : Noise or None
     """
 
     n_clients: int
@@ -51,6 +59,7 @@ class Shape:
     session: bytes
     security: Security
     count_clipped: bool = False
+    noise: Noise | None = None
 
     def _take_integers(self) -> None:
         """Convert integers of numpy to Python's, because products of numpy's would wrap."""
@@ -137,6 +146,11 @@ class Shape:
     def noise_bound(self) -> int:
         """Bound on the absolute value of noise in each element of the sum; 0 without noise."""
         return 0
+
+    @property
+    def noised_survivors(self) -> int | None:
+        """Smallest number of inputs for which clients share noise; None without shares."""
+        return None
 
     @property
     def share(self) -> Share | None:
@@ -266,6 +280,11 @@ class Bounds:
         that a door of this package, such as `secagg.flower`, appends to the vector.
     weight : str, optional
         Name of the weight among the metrics of a node of Flower. None: ``num-examples``.
+    noise : Noise, optional
+        Noise of the sums: less noise would say more of an input. None: any noise, or none.
+    min_survivors : int, optional
+        Smallest number of inputs of a sum, on which each client's share of the noise depends.
+        None: any number.
 
     Raises
     ------
@@ -278,9 +297,16 @@ class Bounds:
     _: KW_ONLY
     metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
     weight: str | None = None
+    noise: Noise | None = None
+    min_survivors: int | None = None
 
     def __post_init__(self) -> None:
         check_encoding(self.encoding)
+        if self.noise is not None:
+            check_kind("noise", self.noise, Noise, "a secagg.Noise")
+        if self.min_survivors is not None:
+            check_integer("min_survivors", self.min_survivors, 2, 1 << 20)
+            object.__setattr__(self, "min_survivors", int(self.min_survivors))
         if self.max_weight is not None:
             check_integer("max_weight", self.max_weight, 1, 1 << 53)
             object.__setattr__(self, "max_weight", int(self.max_weight))
@@ -302,17 +328,32 @@ class Bounds:
         weight: str | None = None,
     ) -> Self:
         """Return the bounds of the parameters of a sum, and of the metrics in the vectors."""
-        return cls(params.encoding, params.max_weight, metrics=metrics or {}, weight=weight)
+        return cls(
+            params.encoding,
+            params.max_weight,
+            metrics=metrics or {},
+            weight=weight,
+            noise=params.noise,
+            min_survivors=params.noised_survivors,
+        )
 
     def objection(self, wanted: Bounds) -> str | None:
         """Return the difference to the bounds of a sum, or None if the bounds agree.
 
-        A sum may have a part of the metrics. Weights are compared only if both have a name.
+        A sum may have a part of the metrics. Weights are compared only if both have a name, and
+        noise only if this client's is known.
         """
         if wanted.encoding.canonical() != self.encoding.canonical():
             return f"the encoding is {wanted.encoding}, and this client's is {self.encoding}"
         if wanted.max_weight != self.max_weight:
             return f"max_weight is {wanted.max_weight}, and this client's is {self.max_weight}"
+        if self.noise is not None and wanted.noise != self.noise:
+            return f"the noise is {wanted.noise}, and this client's is {self.noise}"
+        if self.min_survivors is not None and wanted.min_survivors != self.min_survivors:
+            return (
+                f"min_survivors is {wanted.min_survivors}, and this client's is "
+                f"{self.min_survivors}"
+            )
         # as a weight, a metric that is 0 in all clients but one would single out that client
         if None not in (self.weight, wanted.weight) and wanted.weight != self.weight:
             return f"the weight is {wanted.weight!r}, and this client's is {self.weight!r}"

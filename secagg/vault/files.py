@@ -14,7 +14,7 @@ import msgspec
 from secagg._files import locked, replace_file
 from secagg.encoding import Encoding, from_canonical
 from secagg.errors import ParameterError, VaultError
-from secagg.protocol import Bounds
+from secagg.protocol import Bounds, Noise
 from secagg.protocol.shape import Shape
 
 
@@ -37,6 +37,8 @@ class _Stored(msgspec.Struct, forbid_unknown_fields=True):
     max_weight: int | None
     metrics: dict[str, float]
     weight: str | None = None
+    noise: str | None = None  # likewise
+    min_survivors: int | None = None
 
 
 def fix_bounds(
@@ -88,7 +90,9 @@ def fix_bounds(
             found = Bounds.of(params, both, fixed.weight or weight)
         if found != fixed:
             canonical = found.encoding.canonical().hex()
-            stored = _Stored(canonical, found.max_weight, dict(found.metrics), found.weight)
+            noise = None if found.noise is None else found.noise.canonical().hex()
+            known = (found.max_weight, dict(found.metrics), found.weight)
+            stored = _Stored(canonical, *known, noise, found.min_survivors)
             content = msgspec.json.format(msgspec.json.encode(stored), indent=1)
             replace_file(path, content, private=True)
         return found
@@ -101,16 +105,26 @@ def _read(path: Path, own: Encoding) -> Bounds | None:
         canonical = bytes.fromhex(stored.encoding)
         # an encoding of the application's own class cannot be made from bytes here
         known = own if own.canonical() == canonical else from_canonical(canonical)
+        noise = None
+        if stored.noise is not None:
+            noise = Noise.from_canonical(bytes.fromhex(stored.noise))
     except FileNotFoundError:
         return None
-    except (msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, ValueError, ParameterError):
         known = None
     if known is None:
         raise VaultError(
             f"{path} has not the bounds of a client's input; delete it to fix them again",
             check="file",
         )
-    return Bounds(known, stored.max_weight, metrics=stored.metrics, weight=stored.weight)
+    return Bounds(
+        known,
+        stored.max_weight,
+        metrics=stored.metrics,
+        weight=stored.weight,
+        noise=noise,
+        min_survivors=stored.min_survivors,
+    )
 
 
 _LAST = struct.Struct("<Q")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from secagg import FixedPoint, Integers, ParameterError, RoundParams, VaultError
+from secagg import FixedPoint, Integers, Noise, ParameterError, RoundParams, VaultError
 from secagg.vault.files import fix_bounds
 
 PARAMS = RoundParams(
@@ -35,6 +35,32 @@ def test_check52_the_first_sum_fixes_the_bounds(tmp_path: Path) -> None:
         fix_bounds(path, PARAMS, {"loss": 4.5})
     assert fix_bounds(path, PARAMS).metrics == LOSS
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+NOISED = replace(PARAMS, n_clients=6, noise=Noise(2000, 1), modulus_bits=32)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        NOISED,
+        replace(NOISED, noise=None),
+        replace(NOISED, noise=Noise(1000, 1)),
+        replace(NOISED, noise=Noise(2000, 0)),
+        replace(NOISED, min_survivors=5),
+    ],
+    ids=["the same", "no noise", "less noise", "other colluders", "other survivors"],
+)
+def test_check52_the_first_sum_with_noise_fixes_the_noise(tmp_path: Path, other) -> None:
+    path = tmp_path / "bounds"
+    fix_bounds(path, replace(NOISED, noise=None))  # has no noise to fix
+    first = fix_bounds(path, NOISED)
+    assert (first.noise, first.min_survivors) == (NOISED.noise, 4)
+    if other == NOISED:
+        assert fix_bounds(path, other) == first
+    else:
+        with pytest.raises(ParameterError):
+            fix_bounds(path, other)
 
 
 def test_a_later_metric_is_fixed_when_it_comes(tmp_path: Path) -> None:

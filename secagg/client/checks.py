@@ -2,8 +2,9 @@
 
 The checks cover the sets U1 ⊇ U2 ⊇ … ⊇ U5 (see `secagg.protocol.phases`), their sizes and the
 signatures. A client on a graph sees only its neighbours and itself in each set. Such a client
-takes the number of all clients from the server, which drew the graph. No other check relies on
-a size that the server states. A failed check raises RemoteProtocolError with the check's name.
+takes the number of all clients from the server, which drew the graph. Such a client cannot
+count the parameters' `min_survivors` either. No other check relies on a size that the server
+states. A failed check raises RemoteProtocolError with the check's name.
 
 In the active variant every client signs one U3, and reveals shares only for a U3 that at least
 t clients signed. Two different sets would need 2t signatures. Fewer signatures exist if less
@@ -64,7 +65,7 @@ def check_roster(
         )
     if len(ids) != min(roster.size, params.holders):
         reject(phase, "neighbours", f"the roster has {len(ids)} of {roster.size} clients")
-    check_size(phase, len(ids), params, policy)
+    check_size(phase, len(ids), _fewest(params), policy)
     registered = 0 if registry is None else len(registry)
     # the same colluders weigh more among the clients that came than among n_clients
     objection = policy.objection(params, roster.size, registered)
@@ -112,7 +113,7 @@ def check_senders(
     if not set(ids) <= set(holders):
         reject(phase, "unknown id", "a sender is not in the roster")
     # this client is in U2, too, and is not among the senders
-    check_size(phase, len(ids) + 1, params, policy)
+    check_size(phase, len(ids) + 1, _fewest(params), policy)
     return ids
 
 
@@ -129,7 +130,7 @@ def check_survivors(
         reject(phase, "unknown id", "a client is named that never shared its keys")
     if me not in survivors:
         reject(phase, "self", "this client sent its input and is not among the survivors")
-    check_size(phase, len(survivors), params, policy)
+    check_size(phase, len(survivors), _fewest(params), policy)
 
 
 def check_unmask_request(
@@ -158,7 +159,7 @@ def check_unmask_request(
     # both sets are disjoint and within `known`, so equal counts mean that nobody is missing
     if len(survivors) + len(dropped) != len(known):
         reject(phase, "missing id", "a client that shared its keys is not named")
-    check_size(phase, len(survivors), params, policy)
+    check_size(phase, len(survivors), _fewest(params), policy)
     return survivors, dropped
 
 
@@ -188,7 +189,7 @@ def check_agreement(
     survivors = unpack_ids(request.survivors)
     if survivors is None or not set(survivors).issuperset(signers):
         reject(phase, "unknown id", "a signer is not among the survivors")
-    check_size(phase, len(signers), params, policy)
+    check_size(phase, len(signers), params.least, policy)  # signatures are no inputs
     signed = {v: signed_survivors(session, v, request.survivors) for v in signers}
     _check_signatures(phase, request.signatures, signed, registry, "these survivors")
 
@@ -216,14 +217,19 @@ def _ids(phase: Phase, packed: bytes, name: str = "the ids") -> tuple[int, ...]:
     return ids
 
 
-def check_size(phase: Phase, size: int, params: RoundParams, policy: ClientPolicy) -> None:
+def _fewest(params: RoundParams) -> int:
+    """Return the fewest clients of a list; a client on a graph sees its neighbours only."""
+    return params.min_survivors if params.neighbours is None else params.least
+
+
+def check_size(phase: Phase, size: int, fewest: int, policy: ClientPolicy) -> None:
     """Raise if `size` clients are fewer than the parameters or this client's policy need."""
-    if size < max(params.min_survivors, policy.min_clients):
+    if size < max(fewest, policy.min_clients):
         reject(
             phase,
             "size",
-            f"{size} clients are too few: the threshold is {params.threshold} and this "
-            f"client's minimum {max(params.min_survivors, policy.min_clients)}",
+            f"{size} clients are too few: the parameters ask for {fewest} and this client's "
+            f"policy for {policy.min_clients}",
         )
 
 

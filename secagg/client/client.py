@@ -18,6 +18,7 @@ from secagg._secrets import without_frames
 from secagg.client import checks
 from secagg.client.lifecycle import OneLife
 from secagg.client.masked_input import Input, open_from, seal_for
+from secagg.client.spending import check_allowed, spend
 from secagg.client.states import (
     Advertised,
     ClientState,
@@ -68,6 +69,11 @@ class Client(OneLife):
     sealing_key : SealingKey, optional
         Sealing key of this client for all rounds of a session, which makes the later rounds
         faster. None: a new sealing key for this round alone.
+    spending : Spending, optional
+        Account of this client's privacy, such as a `secagg.privacy.PrivacyLedger`, for all
+        clients with the same data. Sums without noise, or beyond the account, raise
+        `BudgetSpent`: before the keys, or before the masked input. The loss is spent before the
+        masked input exists outside this client.
     entropy : callable, optional
         Source of secret bytes; replace it only to replay a round in a test.
 
@@ -78,7 +84,8 @@ class Client(OneLife):
     client_id : int
         The id of the client, also of a client with a name.
     clipped : int
-        Number of clipped elements of the vector; 0 before round 2.
+        Number of clipped elements of the vector; 0 before round 2. With `secagg.Bounded`, 1 if
+        the vector was clipped.
 
     Raises
     ------
@@ -125,6 +132,8 @@ class Client(OneLife):
         ParameterError
             The vector or weight is missing or invalid, or the message is not bytes. The client
             is unchanged: correct the argument and call again.
+        BudgetSpent
+            `spending` has no room for this sum; a ParameterError. The client is unchanged.
         LocalProtocolError
             The client has ended, was forked, or is in use by another thread.
         RemoteProtocolError
@@ -194,6 +203,8 @@ class Client(OneLife):
                 raise
 
     def _advertise(self, state: New, _data: bytes) -> bytes:
+        if self._spending is not None:
+            check_allowed(self._spending, self.params)
         self._exclusive.bind()  # first: a fork meanwhile has the secrets, too
         digest = self.params.digest
         secret = identities.hedging_secret(self._identity)
@@ -241,12 +252,23 @@ class Client(OneLife):
         masks.add(keys.self_mask_key(state.seed, state.session, me))
         derived = keys.rows_of((state.mask_keys[v] for v in senders), keys.MASK_KEY_BYTES)
         masks.add(derived, negate=keys.subtracts(me, np.array(senders, np.uint64)))
+        noise = None
+        if params.share is not None:
+            # drawn anew at each call: the same noise twice would cancel in a difference
+            secret = identities.hedging_secret(self._identity)
+            key = self._hedged(b"noise", secret, state.session)(keys.MASK_KEY_BYTES)
+            noise = params.share.adder(key, params.ring)
         size = params.ring.packed_bytes(params.elements)
         head = messages.start(messages.MaskedInput(me, state.session, b""), size)
-        masked, clipped = filled([head], size, partial(given.write, masks=masks))
+        write = partial(given.write, masks=masks, noise=noise)
+        masked, clipped = filled([head], size, write)
         if warn:  # before the state changes: an application may make errors of warnings
             lost = is_lost(vector, params.encoding)
             warn_of_losses(params.encoding, clipped, vector.size, lost, stacklevel=_USER)
+        if self._spending is not None:
+            # last of all that can fail: for an invalid vector, which a door replaces by zeros,
+            # as much is spent as for any other
+            spend(self._spending, params)
         due = NEXT[params.security][state.phase]
         self._state = Entrusted(due, state.session, *opened)
         self.clipped = clipped

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.encoding import Vector
-from secagg.errors import ParameterError, SecAggError
+from secagg.errors import BudgetSpent, ParameterError, SecAggError
 from secagg.protocol.shape import Shape
 
 T = TypeVar("T")
@@ -85,8 +85,11 @@ def send_input(
             return made, Sent(lowered, None)
         # an application's own encoding may raise anything, and no error may show in the answer
         except Exception as failed:
-            # zeros would fail, too: the server's message is wrong, or the client has ended
-            if isinstance(failed, SecAggError) and not isinstance(failed, ParameterError):
+            # zeros would fail, too: the server's message is wrong, the client has ended, or
+            # the client's budget of privacy is spent
+            if isinstance(failed, BudgetSpent) or (
+                isinstance(failed, SecAggError) and not isinstance(failed, ParameterError)
+            ):
                 raise
             error = failed
     nothing = None if params.max_weight is None else 0

@@ -15,6 +15,7 @@ from secagg._check import as_bytes, check_kind
 from secagg._hedging import Hedged
 from secagg._secrets import Exclusive, without_frames
 from secagg.client import stored
+from secagg.client.spending import Spending
 from secagg.client.states import (
     Advertised,
     ClientState,
@@ -51,6 +52,7 @@ class OneLife:
         ledger: CohortLedger | None = None,
         kind: str = "",
         sealing_key: SealingKey | None = None,
+        spending: Spending | None = None,
         entropy: Entropy = os.urandom,
     ) -> None:
         own_id, _ = identify(client_id)
@@ -69,6 +71,9 @@ class OneLife:
                     f"sealing_key is of client {sealing_key.client_id}, and this is client "
                     f"{own_id}; give each client its own"
                 )
+        if spending is not None:
+            what = "an object with allows and spend, such as a secagg.privacy.PrivacyLedger"
+            check_kind("spending", spending, Spending, what)
         if ledger is not None and params.neighbours is not None:
             raise ParameterError(
                 f"neighbours is {params.neighbours}: a client on a graph sees only its "
@@ -77,6 +82,7 @@ class OneLife:
         self._identity = identity
         self._registry = registry
         self._sealing_key = sealing_key
+        self._spending = spending
         self._entropy = entropy
         self.clipped = 0
         self._state: ClientState = New(Phase.ADVERTISE_KEYS)

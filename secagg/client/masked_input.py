@@ -1,7 +1,7 @@
 """Rounds 1 and 2 at the client.
 
 Round 1 shares the secrets, and seals (encrypts) the shares for their holders. Round 2 opens the
-shares of others, encodes the input modulo R, adds all masks, and packs. The last three steps
+shares of others, encodes the input modulo R, adds noise and all masks, and packs. These steps
 follow each other for a block of elements at a time, in a small array. A copy of the whole
 vector would need new memory, and the first touch of new memory takes longer than the steps.
 """
@@ -31,6 +31,8 @@ _BLOCK = 1 << 16
 """Elements that are encoded, masked and packed together; a multiple of 8."""
 _ALONE = 1 << 19
 """Elements that one thread encodes in a millisecond."""
+_NOISED = 1 << 15
+"""Elements that one thread draws noise for in a millisecond."""
 
 
 def seal_for(
@@ -108,7 +110,8 @@ class Input:
 
     In a weighted sum the vector is multiplied by its weight, which follows as an element. With
     ``params.count_clipped`` the last element is the number of clipped elements. A weight that
-    was `lowered` to the largest weight counts as a clipped element.
+    was `lowered` to the largest weight counts as a clipped element. With `Bounded` neither
+    follows: the encoding has the count in the rotated vector.
 
     Raises
     ------
@@ -141,27 +144,36 @@ class Input:
             )
         factor = 1 if weight is None else int(weight)
         self._pieces: FixedPointPieces | Whole
-        if type(encoding) is FixedPoint:  # a subclass may have another `encode`
+        wanted = params.length
+        if params.rotated is not None:
+            self._pieces = Whole(*params.rotated.encode(vector, ring, entropy))
+            wanted = params.elements
+        elif type(encoding) is FixedPoint:  # a subclass may have another `encode`
             self._pieces = encoding.pieces(vector, ring, factor, entropy)
         else:
             values, clipped = encoding.encode(vector, ring, factor, entropy)
             check_encoded(values, ring)
             self._pieces = Whole(values, clipped)
         size = self._pieces.values.size
-        if size != params.length:
+        if size != wanted:
             raise ParameterError(
                 f"the vector has {size} elements; the vectors of this round have "
                 f"{params.length}"
             )
         self._params = params
-        self._more = [] if weight is None else [int(weight)]
+        self._size, self._more = size, [] if weight is None else [int(weight)]
         self._lowered = lowered
 
-    def write(self, packed: memoryview, masks: MaskSum) -> int:
+    def write(
+        self,
+        packed: memoryview,
+        masks: MaskSum,
+        noise: Callable[[Lanes, int], None] | None = None,
+    ) -> int:
         """Write the masked input to `packed`, and return the number of clipped elements.
 
         `packed` is overwritten with ⌈log2 R⌉ bits for each element. After an error the bytes of
-        `packed` have no meaning.
+        `packed` have no meaning. `noise` adds noise to a part of the vector; see `Share.adder`.
 
         Raises
         ------
@@ -174,6 +186,8 @@ class Input:
         into = np.frombuffer(packed, np.uint8)
 
         def finish(values: Lanes, start: int) -> None:
+            if noise is not None:
+                noise(values, start)
             add(values, start)  # packing drops all bits above `bits`
             first = start * bits // 8
             last = first + ring.packed_bytes(values.size)
@@ -187,17 +201,19 @@ class Input:
                 pieces.write(values, slice(start, stop))
                 finish(values, start)
 
-        whole = params.length // 8 * 8  # eight elements are whole bytes
+        whole = self._size // 8 * 8  # eight elements are whole bytes
         least, alone = masks.slices(dtype.itemsize)
-        in_slices(part, whole, least, min(alone, _ALONE))
+        alone = min(alone, _ALONE if noise is None else _NOISED)
+        in_slices(part, whole, min(least, alone), alone)
         # the last elements, the weight and the count share bytes, so one thread writes them
         last = ring.zeros(params.elements - whole)
-        if params.length > whole:
-            pieces.write(last[: params.length - whole], slice(whole, params.length))
+        if self._size > whole:
+            pieces.write(last[: self._size - whole], slice(whole, self._size))
         clipped = pieces.clipped()
-        counted = min(clipped + self._lowered, params.length)  # the server's bound for a client
-        more = [*self._more, counted] if params.count_clipped else self._more
-        last[params.length - whole :] = more
+        if params.rotated is None:
+            counted = min(clipped + self._lowered, params.length)  # the server's bound
+            more = [*self._more, counted] if params.count_clipped else self._more
+            last[self._size - whole :] = more
         if last.size:
             finish(last, whole)
         return clipped

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from secagg._printable import at_least
+from secagg.encoding.bounded import Bounded
 from secagg.encoding.encoding import Encoding, Vector
 from secagg.encoding.fixed_point import FixedPoint
 from secagg.errors import ClippingWarning, PrecisionWarning
@@ -41,7 +42,8 @@ def warn_of_losses(
     lost : int
         Number of vectors for which `is_lost` is true.
     """
-    if clipped:
+    # the norm of `Bounded` is a price of privacy that is stated in advance
+    if clipped and not isinstance(encoding, Bounded):
         warnings.warn(
             f"{clipped:,} of {elements:,} elements ({100 * clipped / elements:.3g} %) were "
             f"beyond the clip of {encoding} and were clipped; raise the clip, which "

@@ -205,6 +205,8 @@ class RoundParams(Shape):
         session: bytes = b"",
         modulus_bits: int | None = None,
         count_clipped: bool = False,
+        noise: Noise | None = None,
+        min_survivors: int | None = None,
     ) -> Self:
         """Return complete and safe parameters of a round of n clients.
 
@@ -220,7 +222,7 @@ class RoundParams(Shape):
         ----------
         n : int
             Largest number of clients that may take part, 3 to 2^20.
-        length, encoding, security, max_weight, session, count_clipped
+        length, encoding, security, max_weight, session, count_clipped, noise, min_survivors
             See `RoundParams`.
         corrupt, dropout : float
             Largest fractions of the clients that collude with the server, and that drop out
@@ -250,6 +252,8 @@ class RoundParams(Shape):
             session=session,
             count_clipped=count_clipped,
             security=security,
+            noise=noise,
+            min_survivors=min_survivors,
         )
         if modulus_bits is not None:
             return made

@@ -59,7 +59,8 @@ class ClientPolicy:
     colluders : int, optional
         c itself, 0 to 2^20, in place of `corrupt`. On the complete graph a threshold t is
         rejected unless c < t, and in an active round unless n + c < 2t. Two vectors or more
-        of each sum must be of honest clients, except with `allow_two_clients`.
+        of each sum must be of honest clients, except with `allow_two_clients`. Noise for fewer
+        colluders than c is rejected.
     dropout : float
         Largest expected fraction of the cohort that drops out, 0 ≤ dropout < 1. Used only in
         rounds with `neighbours`.
@@ -156,6 +157,13 @@ class ClientPolicy:
             return (
                 f"a cohort of {size} is below this client's min_cohort {self.min_cohort}; take "
                 "so many clients or more, or lower min_cohort"
+            )
+        colluders, shown = self._colluders(params, registered)
+        if params.noise is not None and params.noise.colluders < colluders:
+            return (
+                f"the noise is enough if {params.noise.colluders} clients collude, and this "
+                f"client expects {shown} to collude with the server; take "
+                f"Noise(sigma, colluders={colluders}) or more, or lower {self._named()}"
             )
         if params.neighbours is None:
             return self._objection_to_complete(params, size, registered)

@@ -20,16 +20,21 @@ class RoundResult:
     Attributes
     ----------
     sum : array, shape (d,)
-        float64 for FixedPoint, int64 for Integers; weighted if the round is weighted.
+        int64 for Integers, else float64; weighted if the round is weighted. With the clients'
+        noise if the round has `noise`.
     integers : int64 array, shape (d,)
-        The exact sum of the encoded vectors.
+        The exact sum of the encoded vectors, noise included; with `Bounded` the sum of the
+        rotated vectors, shape (D,).
     survivors : tuple of ids, ascending
         U3: exactly these clients' vectors are in the sum.
     weight : int or None
         The sum of the survivors' weights, if the round is weighted.
     clipped : int or None
         The number of clipped elements in the survivors' vectors, if the round has
-        `count_clipped`.
+        `count_clipped`. With noise in a noised round.
+    clipped_vectors : float or None
+        The number of the survivors' vectors that were longer than the norm of `Bounded`, with
+        the noise of the sum, if the round has `count_clipped`.
     disputes : tuple of Dispute, ascending
         The wrong shares, each with its dealer and its holder. A secret's wrong shares are found
         if they number at most half of the secret's shares beyond the threshold. The sum is
@@ -41,6 +46,7 @@ class RoundResult:
     survivors: tuple[int, ...]
     weight: int | None = None
     clipped: int | None = None
+    clipped_vectors: float | None = None
     disputes: tuple[Dispute, ...] = ()
 
     def __repr__(self) -> str:
@@ -84,6 +90,16 @@ def decode_sum(
     RemoteProtocolError
         "sum", "weight" or "clipped": the survivors' vectors cannot add up to the total.
     """
+    if params.rotated is not None:
+        # any element may wrap, so that there are no bounds
+        floats, integers = params.rotated.decode(total, params.ring)
+        return RoundResult(
+            sum=floats[: params.length],
+            integers=integers,
+            survivors=survivors,
+            clipped_vectors=float(floats[-1]) if params.count_clipped else None,
+            disputes=disputes,
+        )
     noise = params.noise_bound
     heaviest = len(survivors) * (params.max_weight or 1)
     most = heaviest * params.encoding.max_encoded + noise
@@ -101,8 +117,12 @@ def decode_sum(
         weight -= params.ring.modulus
     clipped = next(more) if params.count_clipped else None
     elements = len(survivors) * params.length
+    if noise and clipped is not None and clipped > elements + noise:
+        clipped -= params.ring.modulus
     first = int(((integers < least) | (integers > most)).argmax())  # 0 if no element is outside
-    _check_within("clipped", "the number of clipped elements", clipped, 0, elements)
+    _check_within(
+        "clipped", "the number of clipped elements", clipped, -noise, elements + noise
+    )
     _check_within("weight", "the sum of the weights", weight, -noise, heaviest + noise)
     _check_within("sum", f"element {first} of the sum", int(integers[first]), least, most)
     return RoundResult(

@@ -207,11 +207,13 @@ class Sharing(SessionStage):
 
     def close(self) -> KeysShared:
         """Return the commitments and sealed shares."""
-        least, u2 = self.params.min_survivors, self._commitments.keys()
-        self.enough(len(u2), least, "clients shared their keys")
+        fewest, least, u2 = self.params.min_survivors, self.params.least, self._commitments
+        self.enough(len(u2), fewest, "clients shared their keys")
         # a client with too few holders left would reject its shares, so nothing is sent to it
         present = [u for u in sorted(u2) if len(self.cohort.seen_by(u, u2)) >= least]
-        self.enough(len(present), least, f"clients have {least} holders that shared their keys")
+        self.enough(
+            len(present), fewest, f"clients have {least} holders that shared their keys"
+        )
         return KeysShared(self.cohort, self._commitments, self._sealed, present)
 
 
@@ -251,8 +253,8 @@ class Masking(SessionStage):
 
     def close(self) -> Summed:
         """Return the masked sum; abort if U3 is too small or not connected in the graph."""
-        least, u2, u3 = self.params.min_survivors, self._commitments.keys(), self._u3
-        self.enough(len(u3), least, "clients sent an input")
+        least, u2, u3 = self.params.least, self._commitments.keys(), self._u3
+        self.enough(len(u3), self.params.min_survivors, "clients sent an input")
         if not self.cohort.graph.is_connected(u3):
             raise TooFewSurvivors(
                 f"the graph of the {len(u3)} survivors is not connected, which would reveal "
@@ -302,5 +304,5 @@ class Consistency(SessionStage):
     def close(self) -> Summed:
         """Return the masked sum with all signatures of U4."""
         u4 = dict(sorted(self._signatures.items()))
-        self.enough(len(u4), self.params.min_survivors, "clients signed the survivors")
+        self.enough(len(u4), self.params.least, "clients signed the survivors")
         return replace(self._summed, present=u4.keys(), signatures=u4)

@@ -108,7 +108,9 @@ def plain_sum(
 
 def needed(params: RoundParams, phase: str) -> int:
     """Return the smallest number of messages that lets the server close `phase`."""
-    return params.threshold if phase == Phase.UNMASKING else params.min_survivors
+    if phase == Phase.UNMASKING:
+        return params.threshold
+    return params.least if phase == Phase.CONSISTENCY_CHECK else params.min_survivors
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from secagg import RoundParams, _fast
 from secagg.client.masked_input import Input
 from secagg.encoding import Entropy, Lanes, Vector
 from secagg.protocol.masks import MaskSum
+
+Noising = Callable[[Lanes, int], None] | None
 
 
 def encoded(
@@ -36,12 +39,12 @@ class Altered(Input):
         """Change `masked` in place."""
         raise NotImplementedError
 
-    def write(self, packed: memoryview, masks: MaskSum) -> int:
+    def write(self, packed: memoryview, masks: MaskSum, noise: Noising = None) -> int:
         """Write the altered input."""
         ring = self.params.ring
         plain, masked = (ring.zeros(self.params.elements) for _ in range(2))
         for values, some in ((plain, MaskSum()), (masked, masks)):
-            clipped = super().write(packed, some)
+            clipped = super().write(packed, some, noise)
             _fast.unpack_bits(packed, ring.bits, values)
         self.alter(masked, plain)
         _fast.pack_into(masked, ring.bits, np.frombuffer(packed, np.uint8))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -99,6 +100,8 @@ def serve(
                 fact(f"collection: {at.url}")
                 if at.operator_url:
                     fact(f"operator: {at.operator_url}")
+                # or else collections of garbage would visit all that the start made, for ever
+                gc.freeze()
                 # never done, so that only a signal ends the service
                 await asyncio.get_running_loop().create_future()
 

@@ -74,18 +74,19 @@ class Rotation:
         wide = Fraction(13863, 10000) * (11 + self.log) * spread
         return self.most < R and Fraction(R - 1, 2) ** 2 >= wide
 
-    def integers(self, vector: Sequence[float], key: bytes) -> tuple[list[int], int]:
-        """q, and κ; `key` is the one of stochastic rounding."""
-        y, clipped = self._rotated(vector)
+    def integers(self, vector: Sequence[float], key: bytes) -> list[int]:
+        """q; `key` is the one of stochastic rounding."""
+        y = self._hadamard(self._signed(self.scaled(vector)[0]))
         random = [word >> 11 for word in words(key, 0, 8, self.D)]
         held = [min(max(each, -float(self.most)), float(self.most)) for each in y]
         q = [rounded(each, r) for each, r in zip(held, random, strict=True)]
         for other in ([math.trunc(each) for each in y], [0] * self.D):
             if sum(each**2 for each in q) > self.B:
                 q = other
-        return q, clipped
+        return q
 
-    def _rotated(self, vector: Sequence[float]) -> tuple[list[float], int]:
+    def scaled(self, vector: Sequence[float]) -> tuple[list[float], int]:
+        """y before the signs, and κ."""
         C, S = self.of.norm, self.of.steps
         x = [bounded(each) for each in vector]
         lanes = [0.0] * 8
@@ -100,7 +101,7 @@ class Rotation:
         y = [each * scale for each in x] + [0.0] * (self.D - self.d)
         if self.counted:
             y[self.d] = clipped * (S / 16)
-        return self._hadamard(self._signed(y)), clipped
+        return y, clipped
 
     def _signed(self, y: list[float]) -> list[float]:
         key = sha256(b"secagg/4 rotation", self.session)[:16]

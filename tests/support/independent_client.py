@@ -2,7 +2,8 @@
 
 A `Client` lives for one session (§7.3); its methods, called in the order of §7.1 or §7.2, turn
 the server's answer into its next message. It rounds to nearest (§4.1), unless it is told
-otherwise. `independent_policy` has its policy (§3.4, §3.5). It draws entropy as in Annex B.
+otherwise or has vectors of Bounded (§4.5). `independent_policy` has its policy (§3.4, §3.5). It
+draws entropy as in Annex B.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import independent_keys as keys
 from independent_keys import SHAMIR_PRIME
 from independent_messages import ascending, decode, encode, limit
-from independent_noise import Noise, bound
+from independent_noise import Noise, bound, shares
 from independent_policy import Policy
 from independent_primitives import (
     LocalProtocolError,
@@ -43,7 +44,7 @@ from independent_primitives import (
     valid,
     verifies,
 )
-from independent_sums import Encoding, Sums
+from independent_sums import Bounded, Encoding, Sums
 
 
 @dataclass
@@ -155,7 +156,8 @@ class Client:
         self.policy, self.identity, self.registry = policy, identity_seed, registry or {}
         valid(policy.in_range(), "policy: a field is out of its range")
         valid(policy.accepts(self.p, len(self.registry)), "policy: not these parameters")
-        self.enough = max(self.p.least, policy.min_clients)
+        self.signers = max(self.p.least, policy.min_clients)
+        self.enough = max(self.p.m, policy.min_clients) if self.p.k is None else self.signers
         if self.p.active:
             known = list(self.registry.values())
             valid(all(isinstance(k, bytes) and len(k) == 32 for k in known), "registry: a key")
@@ -309,8 +311,7 @@ class Client:
     def masked_input(self, data: bytes, vector: Iterable, weight: int | None = None) -> bytes:
         """Round 2 (§8.3): from Shares; MaskedInput, once."""
         with self._step("masked_input", "consistency_check" if self.p.active else "unmasking"):
-            key = self._entropy(16) if self.rounding == "stochastic" else None
-            x = self.p.elements(vector, weight, key)
+            x = self.p.elements(vector, weight, self._rounding_key())
             session, raw, sealed = self._decode(data, 4)
             require(session == self.session, "session")
             senders = ascending(raw)
@@ -325,13 +326,29 @@ class Client:
             for v in senders:
                 values = integers(b"".join(self._shares[v]))
                 require(all(value < SHAMIR_PRIME for value in values), "share")
-            added = [x, self.p.mask(keys.self_mask_key(session, self.id, self._b))]
+            added = [
+                x,
+                self._noise(),
+                self.p.mask(keys.self_mask_key(session, self.id, self._b)),
+            ]
             added += [self.p.mask(self._masks[v]) for v in senders if v > self.id]  # §5.8
             less = [self.p.mask(self._masks[v]) for v in senders if v < self.id]
             y = self.p.add(*added, minus=less)
             self.u2 = {self.id, *senders}
             self._forget("_b", "_opening", "_masks")  # §7.3
             return encode(5, self.id, self.session, self.p.pack(y))
+
+    def _rounding_key(self) -> bytes | None:
+        """Annex B."""
+        random = self.rounding == "stochastic" or isinstance(self.p.encoding, Bounded)
+        return self._entropy(16) if random else None
+
+    def _noise(self) -> list[int]:
+        """§5.14."""
+        if not self.p.noise:
+            return [0] * self.p.e
+        about = hedging_secret(self.identity), self.session, u64le(self.id)
+        return shares(self._hedged(b"noise", *about)(16), self.p.share, self.p.e)
 
     def check_consistency(self, data: bytes) -> bytes:
         """Round 3, active only (§8.4): from ConsistencyRequest; ConsistencySignature, once."""
@@ -363,7 +380,7 @@ class Client:
                 signers = ascending(raw_signers)
                 require(set(survivors).issuperset(signers), "unknown id")
                 require(len(signatures) == 64 * len(signers), "length")
-                require(len(signers) >= self.enough, "size")
+                require(len(signers) >= self.signers, "size")
                 for u, signature in zip(signers, cut(signatures, 64), strict=True):
                     self._verify(u, signature, keys.signed_survivors(session, u, raw))
             else:

@@ -30,7 +30,7 @@ from independent_primitives import (
     valid,
     verifies,
 )
-from independent_sums import Encoding, Sums, read_encoding
+from independent_sums import Bounded, Encoding, Sums, read_encoding
 
 REPORT, BOXES, REQUEST, RESERVATION, ANSWER, ACCUMULATOR = range(1, 7)  # §5.1
 SECURITY = ("semi-honest", "active")
@@ -68,6 +68,7 @@ class Parameters(Sums):
         nu = 0
         if self.noise is not None:
             nu = bound(integer(self.noise, "noise", 1, 2**48), self.count)
+        valid(not isinstance(self.encoding, Bounded), "encoding")
         sums = self.length, self.encoding, self.modulus, self.max_weight
         super().__init__(n, *sums, nu=nu)
         for pair in self.helpers:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import comb
 from typing import Any
 
-ENCODINGS = (("fixed point", 27), ("integers", 16))
+ENCODINGS = (("fixed point", 27), ("integers", 16), ("bounded", 23))
 """P §3.3: the beginning and the length of an encoding's bytes."""
 
 
@@ -80,16 +80,21 @@ class Policy:
             and p.h >= self.min_clients
             and p.d <= self.max_length
             and self.bounds in (None, (p.encoding.encode(), p.W))
+            and (p.noise is None or p.noise.colluders >= self._colluders(p, registered))
             and self.accepts_cohort(p, p.n, registered)
         )
+
+    def _colluders(self, p: Any, registered: int) -> int:
+        """P §3.4: c."""
+        if self.colluders is not None:
+            return self.colluders
+        return rounded_up(self.corrupt, max(p.n, registered))
 
     def accepts_cohort(self, p: Any, m: int, registered: int = 0) -> bool:
         """P §3.4, the cohort."""
         if self.min_cohort is not None and m < self.min_cohort:
             return False
-        c = self.colluders
-        if c is None:
-            c = rounded_up(self.corrupt, max(p.n, registered))
+        c = self._colluders(p, registered)
         if p.k is not None:
             return is_private(m, p.k, p.t, c, self.dropout, self.sigma)
         reached = p.t <= c or (p.active and 2 * p.t <= m + c)

@@ -115,16 +115,17 @@ class Sums:
         encoding.validate()
         self.signed = not isinstance(encoding, Integers)
         self.b, self.e = (R - 1).bit_length(), d + (W is not None) + counted
+        self.rotation: Rotation | None = None
         if isinstance(encoding, Bounded):
             valid(W is None, "max_weight: Bounded has no weights")
             self.rotation = Rotation(encoding, session, d, counted)
-            valid(self.rotation.has_room(n, R, p), "headroom: modulus too small")
             self.e = integer(self.rotation.D, "length: padded", 1, 2**31)
+            valid(self.rotation.has_room(n, R, p), "headroom: modulus too small")
         else:
             self.bound = encoding.bound
-            S = n * self.bound * (W or 1)  # headroom
-            valid(S + nu < 2**63, "headroom: sums of 2^63 or more")
-            valid(S * (2 if self.signed else 1) + 2 * nu < R, "headroom: modulus too small")
+            X = n * self.bound * (W or 1)  # headroom
+            valid(X + nu < 2**63, "headroom: sums of 2^63 or more")
+            valid(X * (2 if self.signed else 1) + 2 * nu < R, "headroom: modulus too small")
             valid(not counted or n * d + 2 * nu < R, "headroom: too many to count")
         self.packed = -(-self.e * self.b // 8)
         valid(self.packed < 2**32, "length: a masked vector is too large")
@@ -132,25 +133,47 @@ class Sums:
     def elements(
         self, vector: Iterable, weight: int | None, key: bytes | None = None
     ) -> list[int]:
-        """§4.3: e elements; `key` is the one of stochastic rounding."""
+        """§4.3, §4.5: e elements; `key` is the one of stochastic rounding."""
         try:
             values = list(vector)
         except TypeError:
             raise ParameterError("vector") from None
         valid(len(values) == self.d, "vector: its length")
+        valid(weight is None or self.W is not None, "weight: the sum is not weighted")
+        if self.rotation:
+            return [a % self.R for a in self.rotation.integers(values, key or b"")]
         random = [word >> 11 for word in prg(key, self.d, 2**64)] if key else [None] * self.d
         q = [self.encoding.quantise(x, r) for x, r in zip(values, random, strict=True)]
-        more = [sum(map(self.encoding.clips, values))] if self.counted else []
+        more = [self.clipped(values)] if self.counted else []
         if self.W is None:
-            valid(weight is None, "weight: the sum is not weighted")
             return [a % self.R for a in q] + more
         weight = integer(weight, "weight", 0, self.W)
         return [weight * a % self.R for a in q] + [weight, *more]
 
-    def decode(self, total: Sequence[int]) -> list[int]:
-        """§4.4, without weight and κ; FixedPoint before 2^-f."""
+    def clipped(self, values: Sequence) -> int:
+        """κ."""
+        if self.rotation:
+            return self.rotation.scaled(values)[1]
+        return sum(map(self.encoding.clips, values))
+
+    def decode(self, total: Sequence[int], survivors: int) -> list[int]:
+        """§4.4 and §4.5, without weight and κ; before 2^-f, and before the rotation back."""
         half = (self.R - 1) // 2
-        return [v - self.R if self.signed and v > half else v for v in total[: self.d]]
+        most = half if self.signed else survivors * (self.W or 1) * self.bound + self.nu
+        amount = self.e if self.rotation else self.d
+        return [self._below(most, v) for v in total[:amount]]
+
+    def counts(self, total: Sequence[int], survivors: int) -> tuple[int | None, int | None]:
+        """§4.4: the sum of weights, and that of κ; None if it is not summed."""
+        weight = clipped = None
+        if self.W is not None:
+            weight = self._below(survivors * self.W + self.nu, total[self.d])
+        if self.counted and not self.rotation:
+            clipped = self._below(survivors * self.d + self.nu, total[-1])
+        return weight, clipped
+
+    def _below(self, most: int, v: int) -> int:
+        return v if v <= most else v - self.R
 
     def mask(self, key: bytes) -> list[int]:
         return prg(key, self.e, self.R)

@@ -19,6 +19,7 @@ def client_faults(rounds: dict[str, Round]) -> Cases:
     _consistency(out, rounds["annex-a-active"], other)
     _unmask(out, rounds["annex-a-semi-honest"], other)
     _unmask_active(out, rounds["annex-a-active"], rounds["active-prime"].session)
+    _few(out, rounds["min-survivors"], rounds["noise-bounded-active"])
     return out
 
 
@@ -126,3 +127,17 @@ def _unmask_active(out: Cases, r: Round, other: bytes) -> None:
         "signed other survivors": signed(3, over=all_),
         "signed survivors big-endian": signed(3, over=survivors[::-1]),
     })  # fmt: skip
+
+
+def _few(out: Cases, r: Round, active: Round) -> None:
+    """Lists of t clients, where the parameters ask for more."""
+    to = Faults(out, "client", r, "masked_input", 1)
+    senders = r.seen(1, r.u2)[1:3]
+    to("fewer senders than min_survivors", "size", senders=ids(senders),
+       sealed=get(to.good, "sealed")[:192])  # fmt: skip
+    to = Faults(out, "client", r, "unmasking", 1)
+    to("fewer survivors than min_survivors", "size", survivors=ids([1, 3, 4]),
+       dropped=ids([2, 5]))  # fmt: skip
+    to = Faults(out, "client", active, "consistency_check", 0)
+    few = active.u3[: active.params.t]
+    to("fewer survivors than min_survivors", "size", survivors=ids(few))

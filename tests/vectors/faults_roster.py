@@ -57,6 +57,11 @@ def roster_faults(out: Cases, rounds: dict[str, Round]) -> None:
         last("a sealing key that is not usable", "public key", key, s)
         last("a masking key that is not usable", "public key", c, key)
 
+    r = rounds["min-survivors"]
+    some = {v: r.entry(v) for v in r.u1[:3]}  # as many as t
+    to = Faults(out, "client", r, "share_keys", 1)
+    to("fewer than min_survivors", "size", message=roster(r.params, some))
+
     r = rounds["graph"]
     u = r.u1[1]
     to, p = Faults(out, "client", r, "share_keys", u), {v: r.entry(v) for v in r.holders[u]}

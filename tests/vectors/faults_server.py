@@ -155,11 +155,18 @@ def malleable(signature: bytes) -> bytes:
 def closings(rounds: dict[str, Round]) -> Cases:
     """Closings with too few: who answers in the phase, and the error."""
     out: Cases = []
-    for name in ("complete-nobody-drops", "annex-a-active"):
+    fewest = {"consistency_check": "least", "unmasking": "t"}
+    for name in (
+        "complete-nobody-drops",
+        "annex-a-active",
+        "min-survivors",
+        "noise-bounded-active",
+        "noise-graph",
+    ):
         r = rounds[name]
         for phase in r.phases():
             there = sorted(r.sent[phase])
-            least = r.params.t if phase == "unmasking" else r.params.least
+            least = getattr(r.params, fewest.get(phase, "m"))
             out += [
                 {"round": name, "phase": phase, "accepted": there[:count], "replace": [],
                  "error": "TooFewSurvivors", "needed": least}

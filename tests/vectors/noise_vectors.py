@@ -87,7 +87,7 @@ def _case(
     name: str, of: Bounded, session: bytes, vector: list[float], *, counted: bool = False
 ) -> dict[str, object]:
     rotation, key = Rotation(of, session, len(vector), counted), draw(f"bounded key {name}", 16)
-    integers, clipped = rotation.integers(vector, key)
+    integers, clipped = rotation.integers(vector, key), rotation.scaled(vector)[1]
     assert sum(q * q for q in integers) <= rotation.B, name
     return _described(rotation) | {
         "name": name, "vector": vector, "key": key, "integers": integers, "clipped": clipped,

@@ -161,7 +161,7 @@ def _decoding() -> list[dict[str, object]]:
         params = Parameters(3, 2, 6, FixedPoint(1.0, 3), modulus)
         half = (modulus - 1) // 2
         total = [0, 1, half, half + 1, modulus - 1, modulus - 8]
-        signed = params.decode(total)
+        signed = params.decode(total, params.n)
         out.append({"parameters": described(params), "elements": ids(total), "integers": signed,
                     "values": [x * 2.0**-3 for x in signed]})  # fmt: skip
     return out

@@ -52,10 +52,6 @@ class Party:
     def kept(self) -> bytes | None:
         return self.sealing and self.sealing.seed
 
-    @property
-    def rounding_key(self) -> bytes | None:
-        return self.entropy[-1] if self.rounding == "stochastic" else None
-
 
 class Remembering(Client):
     """The client of a party. It forgets nothing, and records the values that it draws."""
@@ -77,9 +73,20 @@ class Remembering(Client):
             rounding=party.rounding,
         )
         self.hedged, self.values = party.hedged, [party.kept] if party.kept else []
+        self.rounding_key: bytes | None = None
+        self.noise: list[int] = []
 
     def _forget(self, *names: str) -> None:
         pass
+
+    def _rounding_key(self) -> bytes | None:
+        self.rounding_key = super()._rounding_key()
+        self.values += [self.rounding_key] if self.rounding_key else []
+        return self.rounding_key
+
+    def _noise(self) -> list[int]:
+        self.noise = super()._noise()
+        return self.noise
 
     def _hedged(self, *about: bytes) -> Source:
         source = super()._hedged(*about) if self.hedged else self._entropy
@@ -226,13 +233,17 @@ class Round:
                 shared = agreement(rebuilt(of), pair[u][1]) or b""
                 mask = p.mask(pairwise_key(self.session, shared, pair))
                 (less if u < v else added).append(mask)
-        inputs = (self.parties[u] for u in self.u3)
-        x = [p.elements(i.vector, i.weight, i.rounding_key) for i in inputs]
+        x = []
+        for u in self.u3:
+            own, me = self.parties[u], self.clients[u]
+            x += [p.elements(own.vector, own.weight, me.rounding_key), me.noise]
         self.total = p.add(*added, minus=less)
         assert self.total == p.add(*x), self.name
-        self.integers = p.decode(self.total)
-        self.weight = None if p.W is None else self.total[p.d]
-        self.clipped = self.total[-1] if p.counted else None
+        self.integers = p.decode(self.total, len(self.u3))
+        self.weight, self.clipped = p.counts(self.total, len(self.u3))
+        self.values = self.clipped_vectors = None
+        if p.rotation:
+            self.values, self.clipped_vectors = p.rotation.decoded(self.integers)
         return {}
 
 

@@ -1,5 +1,6 @@
 """The rounds of rounds.json: the participants, their vectors, and their dropouts."""
 
+import math
 from collections.abc import Sequence
 
 from draws import draw
@@ -7,9 +8,10 @@ from params import described
 from parties import Party, Round, graph_order, neighbourhoods
 
 from independent_client import Parameters
+from independent_noise import Noise
 from independent_primitives import u64le
 from independent_streams import prg
-from independent_sums import FixedPoint, Integers
+from independent_sums import Bounded, FixedPoint, Integers
 
 WIDE = [0, 1, 127, 128, 255, 256, 300, 65536, 2**32, 2**53 + 1, 2**63, 2**64 - 1]
 ACTIVE = {"security": "active", "session": b"the name of the round takes its place"}
@@ -27,6 +29,10 @@ def party(
     words = prg(draw(at + "vector", 16), params.d, 2**64)
     if isinstance(params.encoding, Integers):
         vector = [word % (params.encoding.max + 1) for word in words]
+    elif isinstance(params.encoding, Bounded):
+        # norms of a third of C to twice C
+        norm = params.encoding.norm * (1 / 3 + words[-1] / 2**64 * 5 / 3)
+        vector = [(word / 2**63 - 1) * norm * math.sqrt(3 / params.d) for word in words]
     else:
         # A tenth beyond the clip, so that clipping happens.
         vector = [(word / 2**63 - 1) * params.encoding.clip * 1.1 for word in words]
@@ -34,6 +40,10 @@ def party(
     draws = [draw(at + what, 32) for what in ("seal", "mask", "b")]
     size = 32 if hedged else 80 * (params.t - 1)
     draws.append(draw(at + ("shares" if hedged else "coefficients"), size))
+    if isinstance(params.encoding, Bounded):
+        draws.append(draw(at + "rounding", 16))
+    if params.noise:
+        draws.append(draw(at + "noise", 32))
     identity = draw(at + "identity", 32) if params.active else None
     return Party(u, vector, draws, weight, identity, drop, hedged=hedged)
 
@@ -161,12 +171,42 @@ def rounds() -> list[Round]:
              Parameters(4, 3, 5, fixed, 65521, max_weight=7, count_clipped=True, **ACTIVE),
              [1, 2, 3, 300], {300: "consistency_check"}),
         *sessions(),
+        *noisy(),
         make("one-wrong-of-t-plus-1", Parameters(4, 3, 2, fixed, 2**16), [1, 2, 3, 4], {},
              wrong=[2]),
         make("one-wrong-of-t-plus-2", Parameters(5, 3, 2, fixed, 2**16), [1, 2, 3, 4, 5], {},
              wrong=[4]),
         make("two-wrong-of-t-plus-4", Parameters(9, 5, 2, Integers(9), 101),
              [*range(1, 10)], {}, wrong=[3, 6]),
+    ]  # fmt: skip
+
+
+def noisy() -> list[Round]:
+    """Rounds with noise, with vectors of bounded norm, and with more survivors than t."""
+    bounded, fixed, noise = Bounded(1.5, 40), FixedPoint(4.0, 6), Noise(2**14, 1)
+    return [
+        make("min-survivors", Parameters(5, 3, 2, fixed, 2**16, min_survivors=4),
+             [1, 2, 3, 4, 5], {2: "masked_input"}),
+        make("min-survivors-graph",
+             Parameters(9, 4, 2, fixed, 2**16, neighbours=6, min_survivors=8), WIDE[:9],
+             {128: "masked_input"}, draw("survivors graph", 32)),
+        make("bounded", Parameters(4, 3, 11, bounded, 2**12), [1, 2, 3, 4], {}),
+        make("noise-bounded",
+             Parameters(6, 4, 13, bounded, 4099, count_clipped=True, noise=noise,
+                        min_survivors=5),
+             [1, 2, 3, 300, 65536, 2**63], {2: "masked_input", 300: "unmasking"}),
+        make("noise-bounded-active",
+             Parameters(7, 5, 16, bounded, 2**12, noise=noise, min_survivors=6, **ACTIVE),
+             [0, 1, 2, 3, 4, 5, 2**64 - 1], {1: "masked_input", 4: "consistency_check"}),
+        make("noise-weighted",
+             Parameters(4, 3, 6, fixed, 2**24, max_weight=9, count_clipped=True, noise=noise),
+             [1, 2, 3, 4], {3: "masked_input"}),
+        make("noise-integers",
+             Parameters(5, 4, 9, Integers(3), 65521, max_weight=2, noise=Noise(3000, 1)),
+             [1, 2, 3, 4, 5], {}),
+        make("noise-graph",
+             Parameters(11, 4, 3, fixed, 2**16, neighbours=6, noise=noise, min_survivors=9),
+             WIDE[:11], {0: "share_keys", 300: "masked_input"}, draw("noise graph", 32)),
     ]  # fmt: skip
 
 
@@ -193,7 +233,7 @@ def describe(r: Round) -> dict[str, object]:
     clients = [{
         "id": u, "vector": p.vector, "weight": p.weight, "rounding": p.rounding,
         "kept_seal_seed": p.kept, "draws": p.entropy, "hedged": p.hedged,
-        "values": r.clients[u].values + ([p.rounding_key] if p.rounding_key else []),
+        "values": r.clients[u].values,
         "identity_seed": p.identity, "drops_at": p.drop, "wrong_share": p.wrong_share,
     } for u, p in r.parties.items()]  # fmt: skip
     phases = [
@@ -205,7 +245,8 @@ def describe(r: Round) -> dict[str, object]:
         "parameters_digest": r.params.digest(), "session": r.session,
         "server_draws": r.server_draws, "clients": clients, "phases": phases,
         "result": {"survivors": r.u3, "total": r.total, "integers": r.integers,
-                   "weight": r.weight, "clipped": r.clipped, "disputes": r.disputes},
+                   "weight": r.weight, "clipped": r.clipped, "values": r.values,
+                   "clipped_vectors": r.clipped_vectors, "disputes": r.disputes},
     }  # fmt: skip
 
 

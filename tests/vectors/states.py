@@ -13,7 +13,7 @@ from independent_primitives import ids, integers, number, u8, u16le, u32le, u64l
 ROUNDS = [
     "complete", "complete-counted", "two-clients", "graph", "graph-few-came", "active",
     "active-prime", "active-counted-weighted",
-    "session-later",
+    "session-later", "bounded", "noise-bounded-active",
 ]  # fmt: skip
 FAULTY = ["two-clients", "active-prime"]  # the smallest, so that the file stays small
 DUE = ["share_keys", "masked_input", "consistency_check", "unmasking"]
@@ -48,7 +48,7 @@ def content(r: Round, u: int, due: int) -> bytes:
         ])  # fmt: skip
     u2 = r.seen(u, r.u2)
     signed = r.u3 if due == 3 and r.params.active else []
-    clipped = sum(map(r.params.encoding.clips, own.vector))
+    clipped = r.params.clipped(own.vector)
     return b"".join([
         u8(due), r.session, u64le(clipped), u32le(len(u2)), u32le(len(signed)), ids(u2),
         *(me._shares[v][0] for v in u2), *(me._shares[v][1] for v in u2 if v != u), ids(signed),
@@ -75,6 +75,12 @@ def states(rounds: dict[str, Round]) -> dict[str, object]:
                     "round": name, "client": u, "phase": DUE[due], "key": key,
                     "content": inside, "bytes": state(r.params, u, key, inside),
                 })  # fmt: skip
+    r = rounds["min-survivors"]
+    u, key = staying(r)[0], draw("state of other parameters", 32)
+    other = state(r.params.but(min_survivors=None), u, key, content(r, u, 1))
+    bad.append({"round": r.name, "client": u, "phase": DUE[1], "key": key,
+                "name": "of another min_survivors", "check": "parameters",
+                "bytes": other})  # fmt: skip
     for name in FAULTY:
         r = rounds[name]
         u = staying(r)[1]

@@ -10,7 +10,7 @@ from params import with_field, with_fields
 
 from independent_oneshot_params import BOXES, Parameters
 from independent_primitives import sha256, u8, u16le, u32le, u64le
-from independent_sums import FixedPoint, Integers
+from independent_sums import Bounded, FixedPoint, Integers
 
 WEAK_CURVE = *LOW_ORDER[:3], NOT_CANONICAL[0], NOT_CANONICAL[-1]  # P §5.1
 WEAK_IDENTITY = (  # P §3.4
@@ -64,6 +64,7 @@ def not_parameters(p: Parameters) -> Iterator[tuple[str, str, bytes]]:
         ("of max 0", Integers(0).encode()),
         ("a byte long", Integers(9).encode() + b"\0"),
         ("of clip -1", FixedPoint(-1.0, 4).encode()),
+        ("bounded", Bounded(1.0, 4).encode()),
     ):
         yield with_("encoding", name, u8(len(part)) + part)
     yield with_("session", "of 65 bytes", u8(65) + bytes(65))

@@ -7,19 +7,23 @@ messages by the same checks. A difference is a fault of the document or of one o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 import independent_client as independent
 from effort import examples
 from fuzz.targets import Script, altered_by
-from harness import with_count
 from independent_views import as_parameters, as_policy
 from secagg import (
+    Bounded,
+    Noise,
+    ParameterError,
     RemoteProtocolError,
     RoundResult,
     SealingKey,
@@ -33,12 +37,25 @@ from secagg.protocol import NEXT
 EXAMPLES = 40 if _fast.COMPILED else 20
 
 
-def rival_of(
-    round: testing.Round, u: int, sealing: independent.Sealing | None = None
-) -> independent.Client:
+class Rival(independent.Client):
+    """The other implementation of a client, which remembers what it rounded with and added."""
+
+    key: bytes | None = None
+    noise: Sequence[int] = ()
+
+    def _rounding_key(self) -> bytes | None:
+        self.key = super()._rounding_key()
+        return self.key
+
+    def _noise(self) -> list[int]:
+        self.noise = super()._noise()
+        return [*self.noise]
+
+
+def rival_of(round: testing.Round, u: int, sealing: independent.Sealing | None = None) -> Rival:
     """The other implementation of client u, with the same entropy."""
     active = round.params.active
-    return independent.Client(
+    return Rival(
         u,
         as_parameters(round.params),
         identity_seed=testing.InsecureReplayedEntropy(("identity", u))(32) if active else None,
@@ -58,14 +75,15 @@ def outcome(step: Callable[[], bytes]) -> bytes | tuple[str, str]:
 
 
 def run(
-    round: testing.Round, script: Script, kept: dict[int, independent.Sealing] | None = None
+    round: testing.Round, altered: bytes, kept: dict[int, independent.Sealing] | None = None
 ) -> RoundResult | None:
     """Run both implementations side by side; return the sum, or None if there is none.
 
     The server is given the one's messages for even ids, the other's for odd ones. `kept` has
-    the sealing pairs of the other implementation in a session.
+    the sealing pairs of the other implementation in a session. `altered` decides what is
+    altered.
     """
-    cohort = testing.Cohort(round)
+    cohort, script = testing.Cohort(round), Script(altered)
     rivals = {u: rival_of(round, u, (kept or {}).get(u)) for u in cohort.ids}
     seen = [b""]
     for phase in NEXT[round.params.security]:
@@ -86,35 +104,68 @@ def run(
         except (TooFewSurvivors, RemoteProtocolError):
             return None
         seen += cohort.inbox.values()
-    return cohort.server.result()
+    result = cohort.server.result()
+    if not altered:
+        require_sum(result, rivals, cohort)
+    return result
 
 
-def with_and_without_count(round: testing.Round) -> st.SearchStrategy[testing.Round]:
-    counted = dataclasses.replace(round, params=with_count(round.params))
-    return st.sampled_from([round, counted])
+def require_sum(
+    result: RoundResult, rivals: Mapping[int, Rival], cohort: testing.Cohort
+) -> None:
+    """Require the sum of the inputs and the noise, as the document has them."""
+    p, survivors, parts = as_parameters(cohort.params), result.survivors, []
+    for u in survivors:
+        x = p.elements(cohort.vectors[u].tolist(), cohort.weights[u], rivals[u].key)
+        parts += [x, rivals[u].noise]
+    total = p.add(*parts)
+    assert result.integers.tolist() == p.decode(total, len(survivors))
+    assert (result.weight, result.clipped) == p.counts(total, len(survivors))
+    if p.rotation:
+        decoded = p.rotation.decoded(result.integers.tolist())
+        assert (result.sum.tolist(), result.clipped_vectors) == decoded
+    assert result.disputes == ()
 
 
-ROUNDS = testing.rounds().flatmap(with_and_without_count)
+@st.composite
+def all_rounds(draw: st.DrawFn) -> testing.Round:
+    """Rounds with noise, `min_survivors`, bounded vectors and counts, where R has room."""
+    round = draw(testing.rounds())
+    params, vectors = round.params, round.vectors
+    least = draw(st.none() | st.integers(params.least, params.n_clients))
+    changes: dict[str, Any] = {"min_survivors": least, "count_clipped": draw(st.booleans())}
+    if draw(st.booleans()):
+        colluders = draw(st.integers(0, (least or params.least) - 2))
+        changes["noise"] = Noise(draw(st.sampled_from([14, 99.5, 5000])), colluders)
+    if params.max_weight is None and draw(st.booleans()):
+        norm = draw(st.sampled_from([1.0, 0.3, 2.0**40]))
+        changes["encoding"] = Bounded(norm, draw(st.sampled_from([1, 40, 1 << 20])))
+        wide = draw(st.sampled_from([np.float32, np.float64]))
+        vectors = {u: vector.astype(wide) for u, vector in vectors.items()}
+    for modulus in ({}, {"modulus": None, "modulus_bits": None}):
+        try:
+            made = dataclasses.replace(params, **changes, **modulus)
+        except ParameterError:
+            continue
+        return dataclasses.replace(round, params=made, vectors=vectors)
+    return round
+
+
+ROUNDS = all_rounds()
 
 
 @given(ROUNDS)
 @examples(EXAMPLES)
 def test_two_implementations_send_the_same_bytes(round):
     """Two implementations send the same bytes and make the same sum."""
-    result = run(round, Script(b""))
-    if result is not None:
-        expected = round.exact_sum(result.survivors)
-        assert result.integers.tolist() == expected[: round.params.length]
-        if round.params.count_clipped:
-            assert result.clipped == expected[-1]
-        assert result.disputes == ()
+    run(round, b"")
 
 
 @given(ROUNDS, st.binary(min_size=1, max_size=60))
 @examples(2 * EXAMPLES)
 def test_two_implementations_reject_by_the_same_checks(round, script):
     """Two implementations reject the same messages by the same checks."""
-    run(round, Script(script))
+    run(round, script)
 
 
 @given(ROUNDS, st.binary(max_size=30))
@@ -128,7 +179,7 @@ def test_two_implementations_agree_over_a_session(round: testing.Round, script: 
         later = dataclasses.replace(
             round, params=params, seed=(round.seed, number), sealing_keys=sealing_keys
         )
-        run(later, Script(altered), kept)
+        run(later, altered, kept)
     for u, key in sealing_keys.items():
         drawn = kept[u].seed
         assert not drawn or key.pair.seed == drawn

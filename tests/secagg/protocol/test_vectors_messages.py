@@ -64,7 +64,7 @@ def test_check27_server_rejects_malformed_and_continues(cases) -> None:
     """The server rejects malformed messages and goes on."""
     phase, replay = cases[0]["phase"], Replay(cases[0]["round"])
     server, accepted = replay.server(phase), cases[0]["accepted"]
-    for u in accepted:
+    for u in map(int, accepted):
         server.receive(u, replay.sent[phase][u])
     for case in cases:
         u = int(case["from"])
@@ -122,7 +122,7 @@ def test_check27_closing_with_too_few_clients_aborts(case) -> None:
     server = replay.server(phase)
     sent = dict(replay.sent[phase])
     sent |= {int(m["id"]): b(m["bytes"]) for m in case["replace"]}
-    for u in case["accepted"]:
+    for u in map(int, case["accepted"]):
         server.receive(u, sent[u])
     if case["error"] == "TooFewSurvivors":
         with pytest.raises(TooFewSurvivors) as caught:

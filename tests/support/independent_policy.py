@@ -80,7 +80,6 @@ class Policy:
             and p.h >= self.min_clients
             and p.d <= self.max_length
             and self.bounds in (None, (p.encoding.encode(), p.W))
-            and (p.noise is None or p.noise.colluders >= self._colluders(p, registered))
             and self.accepts_cohort(p, p.n, registered)
         )
 
@@ -95,6 +94,8 @@ class Policy:
         if self.min_cohort is not None and m < self.min_cohort:
             return False
         c = self._colluders(p, registered)
+        if p.noise is not None and p.noise.colluders < c:
+            return False
         if p.k is not None:
             return is_private(m, p.k, p.t, c, self.dropout, self.sigma)
         reached = p.t <= c or (p.active and 2 * p.t <= m + c)

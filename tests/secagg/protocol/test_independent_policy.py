@@ -19,7 +19,7 @@ import independent_policy as independent
 import protocol_doc
 from effort import examples
 from independent_views import as_bounds, as_one_shot_policy, as_parameters, as_policy
-from secagg import Bounds, ClientPolicy, FixedPoint, Identity, Integers, ParameterError
+from secagg import Bounds, ClientPolicy, FixedPoint, Identity, Integers, Noise, ParameterError
 from secagg.graph import finder, graph, tails
 from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.protocol import RoundParams
@@ -63,15 +63,20 @@ def round_params(draw: st.DrawFn, most: int = 300) -> RoundParams:
         neighbours = 2 * draw(st.integers(1, (n - 1) // 2))
     active = neighbours is None and draw(st.booleans())
     least = 2 if neighbours else 2 * n // 3 + 1 if active else n // 2 + 1
+    threshold = draw(st.integers(least, neighbours or n))
+    two = n == 2 or draw(st.booleans())
+    most = max(threshold, 2 if two else 3) - 2
+    noise = st.integers(0, most) | st.just(most)
     return RoundParams(
         n_clients=n,
-        threshold=draw(st.integers(least, neighbours or n)),
+        threshold=threshold,
+        noise=draw(st.none() | noise.map(lambda colluders: Noise(100, colluders))),
         length=draw(st.integers(1, 9)),
         encoding=draw(st.sampled_from(ENCODINGS[::2])),
         neighbours=neighbours,
         max_weight=draw(st.none() | st.integers(1, 2)),
         session=b"policy",
-        allow_two_clients=n == 2 or draw(st.booleans()),
+        allow_two_clients=two,
         security="active" if active else "semi-honest",
     )
 
@@ -81,6 +86,8 @@ def policies(draw: st.DrawFn, params: RoundParams, population: int) -> ClientPol
     """Policies near the edge of the verdict."""
     n, t, two = params.n_clients, params.threshold, draw(st.booleans())
     edge = 2 * t - n if params.active else t
+    if params.noise is not None:
+        edge = draw(st.sampled_from([edge, params.noise.colluders + 1]))
     colluders = max(0, draw(st.integers(edge - 3, edge + 1) | st.integers(0, n)))
     return ClientPolicy(
         min_clients=draw(

@@ -134,7 +134,7 @@ def all_rounds(draw: st.DrawFn) -> testing.Round:
     params, vectors = round.params, round.vectors
     least = draw(st.none() | st.integers(params.least, params.n_clients))
     changes: dict[str, Any] = {"min_survivors": least, "count_clipped": draw(st.booleans())}
-    if draw(st.booleans()):
+    if draw(st.integers(0, 3)):
         colluders = draw(st.integers(0, (least or params.least) - 2))
         changes["noise"] = Noise(draw(st.sampled_from([14, 99.5, 5000])), colluders)
     if params.max_weight is None and draw(st.booleans()):

@@ -80,9 +80,10 @@ class Budget:
         """
         check_kind("loss", loss, Loss, "a secagg.privacy.Loss")
         failing = loss.failure * (1 + math.exp(min(self.epsilon, 700.0)))
+        slack = loss.law.steady_slack + loss.sampler.steady_slack
         return (
             loss.squares <= self.squares
-            and 2 * loss.law.steady_slack <= self.epsilon * _SHARE
+            and 2 * slack <= self.epsilon * _SHARE
             and failing <= self.delta * (1 - EXPOSED) * _SHARE
             and loss.exposure <= self.delta * EXPOSED
         )

@@ -69,9 +69,9 @@ class Loss:
     rho : Fraction
         Σ ρ of zero-concentrated differential privacy, which bounds the same loss.
     law : Distance
-        Distance of the sums of sampled shares from rounded Gaussians.
+        Distance of the sums of exact shares from rounded Gaussians, which concerns `squares`.
     sampler : Distance
-        Distance of the sums of sampled shares from sums of exact shares, which concerns `rho`.
+        Distance of the sampled shares from exact shares, which concerns both bounds.
     failure : float
         Probability of noise that these bounds do not cover; 1 or more for sums without noise.
     exposure : float
@@ -163,7 +163,6 @@ class Loss:
             raise ParameterError(f"sensitivity must be above 0, not {float(sensitivity):g}")
         total = Fraction(variance) * shares  # at least 32, for which η is proven
         between = 10 * shares * math.exp(-(math.pi**2) * float(variance))
-        sampled = shares * _SAMPLE_ERROR
         ratio = math.sqrt(sensitivity / total)
         # two forms of the bound: the first is smaller for many elements, the second for few
         concentrated = min(
@@ -172,8 +171,8 @@ class Loss:
         return cls(
             squares=_up(sensitivity / (total - Fraction(1, 12))),
             rho=_up(Fraction(concentrated * ROUNDED) / 2),
-            law=Distance.of(elements, _eta(total) + between + sampled + _CONDITIONED),
-            sampler=Distance.of(elements, sampled),
+            law=Distance.of(elements, _eta(total) + between + _CONDITIONED),
+            sampler=Distance.of(elements * shares, _SAMPLE_ERROR),
             failure=elements * (6 * _TAIL + shares * _TABLE_ERROR) * ROUNDED,
         )
 

@@ -29,6 +29,7 @@ def test_budget_is_an_epsilon_with_what_is_set_aside(epsilon, delta):
     assert 0.999 * epsilon < full.epsilon(delta) <= epsilon
     assert not budget.allows(replace(full, squares=full.squares + Fraction(1, GRAIN)))
     assert not budget.allows(replace(full, law=Distance(1.0, law.squares * 1.1)))
+    assert not budget.allows(replace(full, sampler=replace(law, squares=law.squares / 50)))
     assert not budget.allows(replace(full, failure=failure * 1.01))
     assert not budget.allows(replace(full, exposure=exposure * 1.01))
 

@@ -133,6 +133,13 @@ def test_slack_and_failures_count():
     assert exact <= epsilon < exact + 1e-5
 
 
+@pytest.mark.parametrize("rho", [Fraction(100), Fraction(1, 9)])
+def test_slack_of_sampled_shares_counts_in_both_bounds(rho):
+    loss = Loss(Fraction(1), rho, law=Distance(0.125, 1.0), failure=1e-9)
+    sampled = replace(loss, sampler=Distance(0.25, 1.0))
+    assert sampled.epsilon(1e-6) > loss.epsilon(1e-6) + 0.5
+
+
 def test_distances_of_many_elements_act_like_the_root_of_their_squares():
     """Worst signs against random signs: 10^6 elements with b = 10^−6."""
     distance = Distance.of(1_000_000, 1e-6)

@@ -65,6 +65,12 @@ def test_plan_is_within_its_budget_and_uses_it(n, d, count_clipped, rounds):
     assert room < 2 * math.log(2 * found.elements * 1024) * more * 1.001
 
 
+def test_many_clients_many_elements_and_many_rounds():
+    """Errors of the sampler are independent, so they act like the root of their number."""
+    found = plan(10**5, 10**6, norm=1, epsilon=2, delta=1e-8, rounds=1000)
+    assert found.factors["rounding"] <= 1.02
+
+
 def test_fewest_bits():
     found = plan(100, 5000, norm=1, epsilon=2, delta=1e-6)
     assert found.factors["rounding"] <= 1.02

@@ -155,34 +155,35 @@ class BatchBook:
         result: OneShotResult | None = None,
     ) -> None:
         params = session.params
-        record = Record(
-            format=FORMAT,
-            record=self._place,
-            session=session.title,
-            number=batch.number,
-            period="",
-            kind="batch",
-            outcome=outcome,
-            why=why,
-            begun=_iso(batch.begun),
-            ended=_iso(batch.changed),
-            written=iso(now()),
-            resumed=False,
-            attempts=(),
-            registered=batch.reports,
-            clients=() if result is None else tuple(sorted(map(called, result.survivors))),
-            missing=missing,
-            parameters=readable(params, params.min_clients),
-            digest=params.digest.hex(),
-            columns=len(Request.from_bytes(session.message).columns),
-            clipped=None if result is None else result.clipped,
-            noise=None if params.noise is None else float(params.noise.sigma),
-            helpers_failed=tuple(self._faults.pop((session.name, batch.place), {})),
-            sum=kept,
-            versions={"secagg": __version__, "protocol": VERSION},
-            before=self._chain.head.hex(),
+        self._chain.append(
+            Record(
+                format=FORMAT,
+                record=self._place,
+                session=session.title,
+                number=batch.number,
+                period="",
+                kind="batch",
+                outcome=outcome,
+                why=why,
+                begun=_iso(batch.begun),
+                ended=_iso(batch.changed),
+                written=iso(now()),
+                resumed=False,
+                attempts=(),
+                registered=batch.reports,
+                clients=() if result is None else tuple(sorted(map(called, result.survivors))),
+                missing=missing,
+                parameters=readable(params, params.min_clients),
+                digest=params.digest.hex(),
+                columns=len(Request.from_bytes(session.message).columns),
+                clipped=None if result is None else result.clipped,
+                noise=None if params.noise is None else float(params.noise.sigma),
+                helpers_failed=tuple(self._faults.pop((session.name, batch.place), {})),
+                sum=kept,
+                versions={"secagg": __version__, "protocol": VERSION},
+                before=self._chain.head.hex(),
+            )
         )
-        self._chain.append(record)
         self._place += 1
 
 

@@ -266,9 +266,10 @@ class Chain:
         The record is on the disk then, and not in `records`: a server runs for years.
         """
         # by msgspec: the names of a million clients would take the garbage of Python's encoder
-        body = msgspec.json.format(msgspec.json.encode(record), indent=2).removesuffix(b"\n}")
+        encoded, path = msgspec.json.encode(record), self.folder / name_of(record.record)
+        del record  # the caller's last, too, whose million names have 90 MB
+        body = msgspec.json.format(encoded, indent=2).removesuffix(b"\n}")
         head = link(self.head, [body])
-        path = self.folder / name_of(record.record)
         replace_file(path, body + b',\n  "hash": "%s"\n}\n' % head.hex().encode())
         self.head = head
         return path

@@ -234,8 +234,12 @@ class Loss:
             return math.inf
         if not self.squares:
             return 0.0
-        gaussian = self._within(partial(epsilon_of, self.squares), left, self.law.slack)
-        return min(gaussian, self._within(_of_concentrated(self.rho), left, self.sampler.slack))
+        sampled = self.sampler.slack
+        gaussian = partial(epsilon_of, self.squares)
+        return min(
+            self._within(gaussian, left, self.law.slack + sampled),
+            self._within(_of_concentrated(self.rho), left, sampled),
+        )
 
     def _within(self, bound: _Bound, delta: float, a: float) -> float:
         """Return ε of sums that differ from a mechanism with a bound.

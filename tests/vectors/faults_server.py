@@ -191,6 +191,9 @@ def closings(rounds: dict[str, Round]) -> Cases:
         ("annex-a-semi-honest", "sum", 0, 2**14),
         ("annex-a-semi-honest", "weight", 3, 1000),
         ("complete-counted", "clipped", 6, 1000),
+        ("noise-integers", "sum", 8, 1000),
+        ("noise-integers", "weight", 9, 1000),
+        ("noise-weighted", "clipped", 7, 2**23),
     ):
         r = rounds[name]
         u, modulus = r.u3[0], r.params.modulus

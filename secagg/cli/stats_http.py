@@ -125,11 +125,11 @@ def serve(
             )
         kind = as_security(security)
         aggregator = Aggregator.of(helpers, identity, authority, plain=allow_plain_http)
-        if agreed.privacy is not None and aggregator is None:
-            raise ParameterError(
-                "the plan has noise, which the helpers of one-shot sums add; give --helpers "
-                "and --identity"
-            )
+        if agreed.privacy is not None and agreed.privacy.by_helpers != (aggregator is not None):
+            whose, remedy = "sites", "leave --helpers and --identity out"
+            if agreed.privacy.by_helpers:
+                whose, remedy = "helpers of one-shot sums", "give --helpers and --identity"
+            raise ParameterError(f"the plan has noise, which the {whose} add; {remedy}")
         require_scipy()
         prepare_files(out, (RESULT, STUDY), folder)
         hosting = Hosting(

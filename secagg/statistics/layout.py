@@ -37,12 +37,15 @@ class Field:
         Bits of the largest contribution of a single record.
     factor : Fraction
         With noise, an element is the sum times `factor`, rounded. 0: the sum is exact.
+    rho : float
+        With noise, budget of the field.
     """
 
     name: str
     shape: tuple[int, ...]
     bits: int = 1
     factor: Fraction = Fraction(0)
+    rho: float = 0.0
 
     @property
     def size(self) -> int:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,21 @@ from numpy.typing import NDArray
 from secagg._check import check_integer, check_kind
 from secagg.encoding import Integers
 from secagg.errors import ParameterError
-from secagg.oneshot import Noise, OneShotParams
+from secagg.oneshot import OneShotParams
+from secagg.privacy import Loss
+from secagg.privacy.sensitivity import square_of
+from secagg.protocol import RoundParams
+from secagg.protocol.noise import Noise
 from secagg.statistics.columns import Real, decimal_text, exact
 from secagg.statistics.layout import Exact, Field, Step
 
 Unit: TypeAlias = Literal["record", "site"]
 SIGMA = 1 << 20
 """σ in steps: rounding to a step is a millionth of the noise."""
+_ROUNDED = 1 + 1e-9
+"""Factor that exceeds the errors of floats."""
 LARGEST = (1 << 50) - 1
 """Largest element of a site; a sum of 4,096 sites stays below 2^62."""
-NOISE = Noise(Fraction(SIGMA))
-ONE_SHOT = "the plan has noise, which one-shot sums with helpers add; take such a way to sum"
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,13 @@ class Privacy:
     max_records : int
         Most records of a site, 1 to 2^24. A site with more records takes no part.
     unit : "record" or "site"
-    noises : int
-        Noises in a sum, C(ℓ, t − 1) for t of ℓ helpers, 1 to 1,000; privacy counts one of them.
+    noises : number
+        Noises in a sum, 1 to 1,000; privacy counts one of them. One-shot sums have C(ℓ, t − 1)
+        for t of ℓ helpers. Sums by the four exchanges have n / (m − c) at most, for n sites, m
+        of which are enough, and c colluders.
+    colluders : int, optional
+        c, the largest number of sites that tell the server their parts of the noise, in sums by
+        the four exchanges, whose sites add the noise. None: helpers of one-shot sums add it.
     weights : mapping of str to number, optional
         Part of the budget of each statistic by name, and of "records", the missing and clipped
         values; 1 by default.
@@ -64,12 +73,17 @@ class Privacy:
     delta: Real
     max_records: int
     unit: Unit = "record"
-    noises: int = 3
+    noises: Real = 3
+    colluders: int | None = None
     weights: Mapping[str, Real] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         check_integer("max_records", self.max_records, 1, 1 << 24)
-        check_integer("noises", self.noises, 1, 1000)
+        if self.colluders is None:
+            check_integer("noises", cast(int, self.noises), 1, 1000)
+        else:
+            check_integer("colluders", self.colluders, 0, 1 << 20)
+            self._take_noises()
         check_kind("weights", self.weights, Mapping, "a mapping of statistic to number")
         if self.unit not in get_args(Unit):
             raise ParameterError(f"unit is {self.unit!r}; take one of {get_args(Unit)}")
@@ -84,6 +98,39 @@ class Privacy:
             )
         if any(Fraction(w) <= 0 for w in weights.values()):
             raise ParameterError(f"weights are {weights}; give each statistic a weight above 0")
+
+    def _take_noises(self) -> None:
+        """Store `noises`, an int if they are a whole number, so that equal plans are equal."""
+        noises = exact("noises", self.noises)
+        if not 1 <= noises <= 1000:
+            raise ParameterError(f"noises is {self.noises}; take a number from 1 to 1000")
+        whole = noises.denominator == 1
+        object.__setattr__(self, "noises", int(noises) if whole else decimal_text(noises))
+
+    @property
+    def noise(self) -> Noise:
+        """Noise in the parameters of a sum."""
+        return Noise(Fraction(SIGMA), self.colluders or 0)
+
+    def of(self, params: OneShotParams | RoundParams) -> bool:
+        """Return whether a sum has the declared noise, and as many noises at most."""
+        if params.noise != self.noise or isinstance(params, OneShotParams) != self.by_helpers:
+            return False
+        if isinstance(params, OneShotParams):
+            return params.seeds == self.noises
+        # on a graph no site counts the sites of a sum
+        return (
+            params.neighbours is None and self.least(params.n_clients) <= params.min_survivors
+        )
+
+    @property
+    def by_helpers(self) -> bool:
+        """Whether helpers of one-shot sums add the noise, and not the sites."""
+        return self.colluders is None
+
+    def least(self, n: int) -> int:
+        """Return m, the fewest sites of a sum of n sites at most by the four exchanges."""
+        return math.ceil(n / exact("noises", self.noises)) + (self.colluders or 0)
 
     @property
     def rho(self) -> float:
@@ -101,16 +148,18 @@ class Privacy:
 
     def errors(self, fields: Mapping[str, Field]) -> dict[str, float]:
         """Return the standard deviation of the noise of a sum, for each field."""
-        sigma = SIGMA * math.sqrt(self.noises)
+        sigma = SIGMA * math.sqrt(float(self.noises))
         return {name: sigma / float(one.factor) for name, one in fields.items()}
 
     def words(self) -> str:
         """Return what the noise protects, in a sentence."""
         whom = "each record" if self.unit == "record" else "all records of each site together"
-        return (
-            f"Noise gives {whom} (ε = {self.epsilon}, δ = {self.delta})-differential privacy, "
-            "also against the server, as long as too few helpers collude with the server."
-        )
+        private = f"(ε = {self.epsilon}, δ = {self.delta})-differential privacy"
+        if self.by_helpers:
+            whose = "as long as too few helpers collude with the server"
+        else:
+            whose = f"as long as at most {self.colluders} sites collude with the server"
+        return f"Noise gives {whom} {private}, also against the server, {whose}."
 
 
 def scale(privacy: Privacy, one: Field, rho: float, norm: float, largest: int) -> Field:
@@ -142,7 +191,7 @@ def scale(privacy: Privacy, one: Field, rho: float, norm: float, largest: int) -
             f"{one.size} numbers of a field do not fit beside the noise; plan a larger "
             "epsilon, fewer numbers, or fewer max_records"
         )
-    return replace(one, factor=factor)
+    return replace(one, factor=factor, rho=rho)
 
 
 class NoisedStep(Step):
@@ -150,6 +199,17 @@ class NoisedStep(Step):
 
     encoding: ClassVar[Integers] = Integers(LARGEST)
     """The same in all steps, as a session demands."""
+
+    @property
+    def square(self) -> Fraction:
+        """Δ², the largest squared L2 distance of two neighbours' vectors."""
+        rho = sum(one.rho for one in self.fields)  # of each field: ρ = Δ² / 2σ²
+        return 2 * SIGMA**2 * Fraction(rho * _ROUNDED)
+
+    def loss(self, params: OneShotParams | RoundParams) -> Loss:
+        """Return what a sum with the noise of these parameters spends of a unit's privacy."""
+        whole, part = Loss.of(params), self.square / square_of(params)
+        return replace(whole, squares=whole.squares * part, rho=whole.rho * part)
 
     def pack(self, sums: Mapping[str, Any]) -> NDArray[np.int64]:
         """Return a site's vector, before the noise."""
@@ -170,10 +230,25 @@ def shown(count: Fraction) -> float:
     return max(0.0, float(count))
 
 
-def check_noises(privacy: Privacy | None, params: OneShotParams) -> None:
-    """Raise `ParameterError` unless a sum has as many noises as a plan declares."""
-    if privacy is not None and params.seeds != privacy.noises:
+def check_noise(privacy: Privacy | None, params: OneShotParams | RoundParams | None) -> None:
+    """Raise `ParameterError` unless a sum has the noise that a plan declares.
+
+    Parameters
+    ----------
+    privacy : Privacy, optional
+        Privacy of the plan. None: the sums are exact.
+    params : OneShotParams or RoundParams, optional
+        Parameters of the sum. None: a sum without a protocol, and without noise.
+    """
+    if privacy is None or (params is not None and privacy.of(params)):
+        return
+    if privacy.by_helpers:
         raise ParameterError(
-            f"a sum of these helpers has {params.seeds} noises, and the plan declares "
-            f"{privacy.noises}; plan Privacy(noises={params.seeds})"
+            f"the plan has noise, which helpers add to one-shot sums, {privacy.noises} times; "
+            "take such a way to sum with such helpers, or plan Privacy(noises=…, colluders=…)"
         )
+    raise ParameterError(
+        f"the plan has noise, which the sites of four exchanges add, and {privacy.colluders} "
+        "may collude; take such a way to sum, with masks of all pairs of sites and at most "
+        f"{privacy.noises} noises"
+    )

@@ -59,7 +59,7 @@ class Plan:
     records_per_parameter : int
         Least number of records for each parameter of a regression, 1 to 10^6.
     privacy : Privacy, optional
-        Noise on every sum, by one-shot sums. None: the sums are exact.
+        Noise on every sum, of helpers or of the sites. None: the sums are exact.
     operator, deletion : str, optional
         Who runs the server, and when tables and sums are deleted, for the text of the plan:
         1 to 200 printable characters each.

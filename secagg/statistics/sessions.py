@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -13,7 +14,7 @@ from secagg.protocol import RoundParams
 from secagg.protocol.shape import Security
 from secagg.server import RoundResult
 from secagg.session import HelperLink, Session, bind
-from secagg.statistics.noise import NOISE, ONE_SHOT, check_noises
+from secagg.statistics.noise import check_noise
 from secagg.statistics.plan import Plan
 from secagg.statistics.study import Study
 
@@ -78,19 +79,47 @@ def rounds(session: Session, n: int, *, security: Security = "semi-honest") -> A
     security : "semi-honest" or "active"
         See `RoundParams`.
     """
-    suggest = partial(RoundParams.suggest, security=security, session=session.name.encode())
 
     async def ask(study: Study, sites: Collection[int] | None) -> RoundResult:
-        if study.plan.privacy is not None:
-            raise ParameterError(ONE_SHOT)
-        step, most = study.step, n if sites is None else len(sites)
-        if sites is None:
-            params = suggest(most, step.length, step.encoding)
-        else:  # a step without a site is useless: better another attempt than such a sum
-            params = suggest(most, step.length, step.encoding, neighbours=None, threshold=most)
+        every, most = sites is not None, n if sites is None else len(sites)
+        name = session.name.encode()
+        params = round_params(study, most, name, security=security, every=every)
         return await session.round(params, study.message(), cohort=sites)
 
     return ask
+
+
+def round_params(
+    study: Study, n: int, name: bytes, *, security: Security, every: bool
+) -> RoundParams:
+    """Return the parameters of the next step's sum by the four exchanges.
+
+    Parameters
+    ----------
+    study : Study
+    n : int
+        Largest number of sites.
+    name : bytes
+        Name of the session.
+    security : "semi-honest" or "active"
+        See `RoundParams`.
+    every : bool
+        True: the sum needs all sites. A step without a site is useless, so another attempt is
+        better than such a sum.
+    """
+    step, privacy = study.step, study.plan.privacy
+    suggest = partial(RoundParams.suggest, n, step.length, step.encoding, security=security)
+    if privacy is None and not every:
+        return suggest(session=name)
+    params = suggest(session=name, neighbours=None, threshold=n if every else None)
+    if privacy is None:
+        return params
+    least = min(n, max(privacy.least(n), study.plan.min_sites))
+    if not privacy.by_helpers:  # the noise may need another modulus
+        noise = privacy.noise
+        params = replace(params, noise=noise, min_survivors=least, modulus_bits=None)
+    check_noise(privacy, params)
+    return params
 
 
 def one_shot(
@@ -148,8 +177,9 @@ def one_shot_params(
     """
     suggest = partial(OneShotParams.suggest, helpers=tuple(helpers), security=security)
     step, least = study.step, n if every else None
-    noise = None if study.plan.privacy is None else NOISE
+    privacy = study.plan.privacy
+    noise = None if privacy is None else privacy.noise
     run = bind(name + b" %d" % study.number, study.message())
     params = suggest(n, step.length, step.encoding, min_clients=least, noise=noise, session=run)
-    check_noises(study.plan.privacy, params)
+    check_noise(privacy, params)
     return params

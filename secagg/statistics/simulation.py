@@ -12,12 +12,11 @@ from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.kit.sources import Source
 from secagg.paillier import Packing, generate_keypair
-from secagg.protocol import RoundParams
 from secagg.simulate import simulate_one_shot, simulate_round, temporary_journals
-from secagg.statistics.noise import ONE_SHOT
+from secagg.statistics.noise import check_noise
 from secagg.statistics.plan import Plan
 from secagg.statistics.result import Result
-from secagg.statistics.sessions import one_shot_params
+from secagg.statistics.sessions import one_shot_params, round_params
 from secagg.statistics.site import Site, SitePolicy
 from secagg.statistics.study import Study
 
@@ -78,13 +77,13 @@ def simulate(
 def _sum(vectors: Sequence[Digits], way: Way, study: Study) -> Digits:
     """Return the sum of the sites' vectors for the next step."""
     n, step = len(vectors), study.step
-    if way != "one-shot" and study.plan.privacy is not None:
-        raise ParameterError(ONE_SHOT)
+    if way == "secagg":
+        params = round_params(study, n, b"study", security="semi-honest", every=False)
+        return simulate_round(vectors, params).integers
+    if way != "one-shot":
+        check_noise(study.plan.privacy, None)
     if way == "plain":
         return np.asarray(np.sum(vectors, axis=0), np.int64)
-    if way == "secagg":
-        params = RoundParams.suggest(n, step.length, step.encoding)
-        return simulate_round(vectors, params).integers
     if way == "paillier":
         private = generate_keypair()
         packing = Packing(encoding=step.encoding, length=step.length, summands=n)

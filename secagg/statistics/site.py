@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from secagg._check import check_integer
 from secagg._secrets import without_frames
-from secagg.errors import ParameterError
+from secagg.errors import BudgetSpent, ParameterError
 from secagg.kit.sources import Source
 from secagg.oneshot import OneShotParams
+from secagg.privacy import Loss, PrivacyLedger
 from secagg.protocol import RoundParams
 from secagg.session.wire import read_name
 from secagg.statistics.ledger import Ledger, refusal
-from secagg.statistics.noise import NOISE
+from secagg.statistics.noise import NoisedStep, check_noise
 from secagg.statistics.plan import Plan
 from secagg.statistics.records import Records
 from secagg.statistics.study import Study
@@ -74,6 +75,9 @@ class Site:
         Demands on the plan.
     ledger : Ledger, optional
         Plans and answers of this table. Without a ledger a restarted site cannot go on.
+    spending : PrivacyLedger, optional
+        Account of the privacy that all studies over this table spend, of each record or of all
+        records together, as the plans' `unit` says. A study without noise is then refused.
 
     Raises
     ------
@@ -89,6 +93,7 @@ class Site:
         *,
         policy: SitePolicy | None = None,
         ledger: Ledger | None = None,
+        spending: PrivacyLedger | None = None,
     ) -> None:
         (policy or SitePolicy()).check(plan)
         self.plan, self.records = plan, Records.read(table, plan.columns)
@@ -98,6 +103,7 @@ class Site:
             )
         self._ledger = Ledger() if ledger is None else ledger
         self._ledger.check(plan)
+        self._spending = spending
 
     def __repr__(self) -> str:
         return f"<Site: {self.plan.name!r}, {self.records.size:,} records>"
@@ -117,8 +123,10 @@ class Site:
         RemoteProtocolError
             "plan": the message has another plan. "step": the message is of no step, or does not
             follow the steps that this site answered. "noise": the sum lacks the plan's noise.
-            "repeated": this site answered the step in another session. "encoding", "sites": the
-            parameters are of another sum, or of a sum over fewer sites than the plan's least.
+            "repeated": this site answered the step in another session, or in another attempt
+            if the sites add noise and the server may lie. "encoding", "sites": the parameters
+            are of another sum, or of a sum over fewer sites than the plan's least. "budget":
+            the sum is beyond `spending`.
         """
         try:
             study = Study.of(message)
@@ -128,19 +136,34 @@ class Site:
             raise refusal("the server runs another plan than this site agreed to", "plan")
         if study.ended:
             raise refusal("the study has ended, and the server asks for another step", "step")
-        sites, run, noise = self.plan.min_sites, b"", None
+        sites, run = self.plan.min_sites, b""
         if isinstance(params, OneShotParams):
             sites, run = params.min_clients, params.digest
-            noise = params.noise, params.seeds
         elif params is not None:
             name = read_name(params.session)
             sites, run = params.min_survivors, name.run if name else b""
+            if params.noise is not None and params.active:  # two attempts have two noises
+                run = params.session
         if params is not None and params.encoding != study.step.encoding:
             raise refusal("the sum has another encoding than the step", "encoding")
         fits = params is None or (params.length, params.max_weight) == (study.step.length, None)
         if not fits or sites < self.plan.min_sites:
             raise refusal("the sum is not over this step, or over too few sites", "sites")
-        if self.plan.privacy is not None and noise != (NOISE, self.plan.privacy.noises):
-            raise refusal("the sum lacks the noise of the plan", "noise")
+        try:
+            check_noise(self.plan.privacy, params)
+        except ParameterError as error:
+            raise refusal(f"the sum lacks the noise of the plan: {error}", "noise") from None
         self._ledger.answer(study, run)
+        self._spend(study, params)
         return study.vector(self.records)
+
+    def _spend(self, study: Study, params: Params | None) -> None:
+        if self._spending is None:
+            return
+        step, loss = study.step, Loss.unbounded()
+        if isinstance(step, NoisedStep) and params is not None:
+            loss = step.loss(params)
+        try:
+            self._spending.spend(loss)
+        except BudgetSpent as error:  # by the plan and the parameters alone, so not private
+            raise refusal(str(error), "budget") from None

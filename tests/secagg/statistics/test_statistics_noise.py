@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from secagg import ParameterError, RemoteProtocolError
+from secagg import Noise, ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.noise import blocks
-from secagg.simulate import temporary_journals
+from secagg.privacy import Budget, PrivacyLedger
+from secagg.session.wire import AttemptName, write_name
+from secagg.simulate import simulate_round, temporary_journals
 from secagg.statistics import (
     Category,
     Counts,
@@ -28,12 +30,16 @@ from secagg.statistics import (
     Result,
     Site,
     Study,
+    simulate,
 )
 from secagg.statistics.layout import own
-from secagg.statistics.noise import NOISE, SIGMA
+from secagg.statistics.noise import SIGMA
 from secagg.statistics.records import Records
+from secagg.statistics.sessions import round_params
 
 PRIVACY = Privacy(2.0, 1e-6, max_records=4000, weights={"moments of x": 3})
+NOISE = PRIVACY.noise
+BY_SITES = replace(PRIVACY, noises="1.5", colluders=3)
 PLAN = Plan(
     "noised",
     {"x": Number(0, 100), "g": Category(["a", "b"])},
@@ -147,6 +153,103 @@ def test_site_refuses_sums_without_the_noise_and_second_sums() -> None:
     with pytest.raises(RemoteProtocolError) as caught:
         site(study.message(), replace(params, session=b"2"))
     assert caught.value.check == "repeated"
+
+
+def test_sites_noise_has_the_stated_deviation_in_four_exchanges() -> None:
+    """12 sites all stay, so a sum has 1.5 noises, as many as the plan declares."""
+    plan = replace(PLAN, privacy=BY_SITES)
+    study, table = Study(plan), {"x": [50] * 60, "g": [*"ab"] * 30}
+    sites = [Site(table, plan) for _ in range(12)]
+    vectors = [study.vector(site.records) for site in sites]
+    params = round_params(study, 12, b"study", security="semi-honest", every=False)
+    noise = [simulate_round(vectors, params).integers - 12 * vectors[0] for _ in range(8)]
+    z = np.concatenate(noise) / (SIGMA * math.sqrt(1.5))
+    for power, mean, variance in ((1, 0, 1), (2, 1, 2), (4, 3, 96)):
+        assert abs(np.mean(z**power) - mean) < 4 * math.sqrt(variance / z.size)
+    (_, count, error) = simulate(plan, [table] * 12)["counts of g"].rows[0]
+    assert abs(count - 360) < 6 * error
+    assert error == BY_SITES.errors({"n": one_field(study, "2.n")})["n"]
+
+
+def one_field(study: Study, name: str) -> Any:
+    return next(one for one in study.step.fields if one.name == name)
+
+
+@pytest.mark.parametrize("unit", ["record", "site"])
+def test_ledger_of_privacy_ends_the_studies_of_a_table(unit: Any) -> None:
+    pytest.importorskip("dp_accounting")
+    table = {"x": range(60), "g": [*"ab"] * 30}
+    spending = PrivacyLedger(None, Budget(2.0, 1e-6))
+    privacy = replace(BY_SITES, unit=unit, max_records=100)
+    for name in "ab":  # a plan for ε = 2 spends less, by a tighter bound, but more than half
+        plan = replace(PLAN, name=name, privacy=privacy)
+        site, study, squares = Site(table, plan, spending=spending), Study(plan), 0.0
+        try:
+            while not study.ended:
+                params = round_params(study, 12, b"study", security="active", every=False)
+                before = spending.spent.squares
+                vector = site(study.message(), params)
+                squares += float(spending.spent.squares - before)
+                study = study.then(12 * vector)
+        except RemoteProtocolError as error:
+            assert (name, error.check) == ("b", "budget")
+            break
+        # μ² = Δ² / σ² = 2ρ, of all fields and steps
+        assert squares == pytest.approx(2 * privacy.rho, rel=1e-6)
+    else:
+        raise AssertionError
+    exact = replace(PLAN, privacy=None)
+    site = Site(table, exact, spending=spending)
+    with pytest.raises(RemoteProtocolError) as caught:
+        site(Study(exact).message())
+    assert caught.value.check == "budget"
+
+
+def test_server_that_may_lie_gets_a_single_attempt() -> None:
+    plan = replace(PLAN, privacy=BY_SITES)
+    study, table = Study(plan), {"x": range(60), "g": [*"ab"] * 30}
+    for security, again in (("semi-honest", True), ("active", False)):
+        params = round_params(study, 12, b"study", security=security, every=False)
+        names = [
+            write_name(b"study", AttemptName(bytes(8), 1, k, bytes(8), bytes(32)))
+            for k in (1, 2)
+        ]
+        site = Site(table, plan)
+        site(study.message(), replace(params, session=names[0]))
+        try:
+            site(study.message(), replace(params, session=names[1]))
+        except RemoteProtocolError as error:
+            assert (error.check, again) == ("repeated", False)
+        else:
+            assert again
+
+
+def test_site_refuses_four_exchanges_without_the_noise() -> None:
+    """12 sites and 1.5 noises: 12 / (m − 3) ≤ 1.5, so m is 11 or more."""
+    plan = replace(PLAN, privacy=BY_SITES)
+    study, table = Study(plan), {"x": range(60), "g": [*"ab"] * 30}
+    params = round_params(study, 12, b"study", security="active", every=False)
+    assert (params.min_survivors, params.noise) == (11, Noise(SIGMA, 3))
+    assert plan.privacy is not None
+    assert Plan.from_bytes(plan.to_bytes()).privacy == BY_SITES
+    for wrong in (
+        replace(params, noise=None),
+        replace(params, noise=Noise(SIGMA, 2)),
+        replace(params, noise=Noise(SIGMA - 1, 3)),
+        replace(params, min_survivors=10),
+        replace(params, security="semi-honest", neighbours=10, threshold=9),
+    ):
+        with pytest.raises(RemoteProtocolError) as caught:
+            Site(table, plan)(study.message(), wrong)
+        assert caught.value.check == "noise"
+    Site(table, plan)(study.message(), params)
+    with pytest.raises(ParameterError):  # helpers' noise, and the sites'
+        round_params(Study(PLAN), 12, b"study", security="active", every=False)
+    with pytest.raises(ParameterError):
+        replace(PRIVACY, noises="1.5")
+    less = Study(replace(plan, privacy=replace(BY_SITES, noises=1)))
+    with pytest.raises(ParameterError):  # no sum of 12 sites has so little noise
+        round_params(less, 12, b"study", security="active", every=False)
 
 
 def test_unknown_names_in_weights_raise() -> None:

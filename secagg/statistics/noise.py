@@ -53,12 +53,13 @@ class Privacy:
         Most records of a site, 1 to 2^24. A site with more records takes no part.
     unit : "record" or "site"
     noises : number
-        Noises in a sum, 1 to 1,000; privacy counts one of them. One-shot sums have C(ℓ, t − 1)
-        for t of ℓ helpers. Sums by the four exchanges have n / (m − c) at most, for n sites, m
-        of which are enough, and c colluders.
+        Noises in a sum, 1 to 1,000; privacy counts a single noise. One-shot sums have
+        C(ℓ, t − 1) for t of ℓ helpers. Sums by the four exchanges have n / (m − c) at most, for
+        n sites, m of which are enough, and c colluders.
     colluders : int, optional
         c, the largest number of sites that tell the server their parts of the noise, in sums by
-        the four exchanges, whose sites add the noise. None: helpers of one-shot sums add it.
+        the four exchanges, whose sites add the noise. None: helpers add the noise, in one-shot
+        sums.
     weights : mapping of str to number, optional
         Part of the budget of each statistic by name, and of "records", the missing and clipped
         values; 1 by default.
@@ -125,7 +126,7 @@ class Privacy:
 
     @property
     def by_helpers(self) -> bool:
-        """Whether helpers of one-shot sums add the noise, and not the sites."""
+        """True if helpers add the noise, in one-shot sums, False if the sites do."""
         return self.colluders is None
 
     def least(self, n: int) -> int:

@@ -72,7 +72,8 @@ def send_input(
     Raises
     ------
     SecAggError
-        `send` raised an error that its arguments did not cause, or rejects zeros, too.
+        `send` raised an error that its arguments did not cause, such as `BudgetSpent`, or
+        rejects zeros, too.
     """
     error = outcome.error
     if outcome.vector is None:
@@ -97,6 +98,8 @@ def send_input(
     for zeros in (np.zeros(params.length, np.float64), np.zeros(params.length, np.int64)):
         try:
             return send(zeros, nothing, False), Sent(False, error)
+        except BudgetSpent:  # the same error as for any other vector
+            raise
         except (ParameterError, TypeError) as rejected:
             last = rejected
     raise last

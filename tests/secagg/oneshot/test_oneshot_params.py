@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives import hpke
 
 from oneshot_parties import Parties, parties, rejects
-from secagg import FixedPoint, Integers, MissingExtra, ParameterError
+from secagg import Bounded, FixedPoint, Integers, MissingExtra, Noise, ParameterError
 from secagg.oneshot import OneShotParams, OneShotPolicy, suites
 
 
@@ -30,6 +30,8 @@ def three() -> Iterator[Parties]:
         {"suite": "hybrid"},  # keys of another suite
         {"session": "text"},
         {"encoding": Integers},
+        {"encoding": Bounded(1.0, 8)},
+        {"noise": Noise(100, colluders=1)},
         {"modulus": 2000, "modulus_bits": 12},
         {"helpers": b"keys"},
         {"helpers": [(b"short", b"key")]},

@@ -179,25 +179,27 @@ def room_of(params: RoundParams) -> int:
     square, start = 100 * n * p * p, 10 * isqrt(n) * p // 256
     bound = next(v for v in range(start, 1 << 60) if (256 * v) ** 2 >= square)
     largest = n * params.encoding.max_encoded
-    return (2 if params.encoding.signed else 1) * largest + 2 * bound + 1
+    values = (2 if params.encoding.signed else 1) * largest
+    counts = n * params.length if params.count_clipped else 0
+    return max(values, counts) + 2 * bound + 1
 
 
 @pytest.mark.parametrize("noise", [None, Noise(100), Noise(2000.5, colluders=2)])
 @pytest.mark.parametrize(
     "encoding", [Integers(9), FixedPoint(2.0, 4), Bounded(1.0, 50), Bounded(3.0, 4000)]
 )
-def test_check14_sums_with_noise_have_room(noise: Noise | None, encoding: object) -> None:
-    made = make_params(9, length=100, encoding=encoding, noise=noise, modulus_bits=62)
+@pytest.mark.parametrize("counts", [False, True])
+def test_check14_sums_with_noise_have_room(
+    noise: Noise | None, encoding: object, counts: bool
+) -> None:
+    how = {"encoding": encoding, "noise": noise, "count_clipped": counts}
+    made = make_params(9, length=100, modulus_bits=62, **how)
     least = room_of(made)
     assert replace(made, modulus_bits=None, modulus=least).ring.modulus == least
     with pytest.raises(ParameterError, match="headroom"):
         replace(made, modulus_bits=None, modulus=least - 1)
-    assert (
-        RoundParams.suggest(
-            9, 100, made.encoding, noise=noise, threshold=made.threshold
-        ).ring.bits
-        == (least - 1).bit_length()
-    )
+    suggested = RoundParams.suggest(9, 100, threshold=made.threshold, **how)
+    assert suggested.ring.bits == (least - 1).bit_length()
 
 
 def test_parameters_with_noise_that_no_round_has() -> None:
@@ -299,7 +301,8 @@ def test_check19_below_m_nothing_is_unmasked(security: str) -> None:
         for u, data in cohort.step(without=[0, 1]).items():
             cohort.server.receive(u, data)
         if phase > 2:
-            cohort.server.close_round()
+            for u, data in cohort.server.close_round().items():
+                assert cohort.answer(u, data)
             continue
         with pytest.raises(TooFewSurvivors) as caught:
             cohort.server.close_round()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import re
@@ -16,6 +17,7 @@ from harness import make_params, with_count
 from secagg import (
     FixedPoint,
     Integers,
+    Noise,
     ParameterError,
     RemoteProtocolError,
     RoundParams,
@@ -25,7 +27,18 @@ from secagg.encoding import Lanes, Ring
 from secagg.protocol.params_bytes import MAX_PARAMS_BYTES, Fields, compare
 
 LOCAL = FixedPoint(clip=8.0, rounding="nearest", beyond_clip="refuse")
-ANY = testing.params().flatmap(lambda params: st.sampled_from([params, with_count(params)]))
+
+
+def with_noise(params: RoundParams) -> RoundParams:
+    """The same parameters with noise and as many survivors as can be, if there is room."""
+    with contextlib.suppress(ParameterError):
+        return dataclasses.replace(params, noise=Noise(64), min_survivors=params.n_clients)
+    return params
+
+
+ANY = testing.params().flatmap(
+    lambda params: st.sampled_from([params, with_count(params), with_noise(params)])
+)
 """Bytes before the encoding."""
 
 
@@ -138,7 +151,7 @@ def test_check26_altered_bytes_are_rejected_or_other_parameters(params, data):
 
 
 CHANGES: dict[str, object] = {
-    "n_clients": 6,
+    "n_clients": 7,
     "threshold": 5,
     "length": 5,
     "encoding": Integers(8),
@@ -147,13 +160,15 @@ CHANGES: dict[str, object] = {
     "allow_two_clients": True,
     "count_clipped": True,
     "session": b"other",
+    "noise": Noise(64),
+    "min_survivors": 6,
 }
 
 
 @given(st.sets(st.sampled_from([*CHANGES]), min_size=1))
 @examples(60)
 def test_exactly_the_parameters_that_differ_are_named(names: set[str]) -> None:
-    own = make_params(5, 4, session=b"round 1")
+    own = make_params(6, 4, session=b"round 1")
     other = dataclasses.replace(own, **{name: CHANGES[name] for name in names})
     why = compare(own.to_bytes(), other.to_bytes(), "there")[1]
     expected = {"modulus" if name == "modulus_bits" else name for name in names}

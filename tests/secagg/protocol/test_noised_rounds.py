@@ -45,7 +45,7 @@ BOTH = pytest.mark.parametrize("security", ["semi-honest", "active"])
 NOISE = Noise(300, colluders=1)
 M = 6
 NOISED = {"noise": NOISE, "min_survivors": M}
-"""Of seven clients one may drop out, while t is 4, or 5 if the server may lie."""
+"""Changes to parameters of seven clients: t is 4, or 5 if the server may lie."""
 
 
 # ---- size of the noise

@@ -54,7 +54,7 @@ def before_inputs(
     return server, clients
 
 
-def test_each_masked_input_is_spent_once(ledger):
+def test_check30_each_masked_input_is_spent_once(ledger):
     for done in range(4):
         server, clients = before_inputs(replace(PARAMS, session=b"%d" % done), ledger)
         assert ledger.sums == done
@@ -79,7 +79,7 @@ def test_each_masked_input_is_spent_once(ledger):
     assert ledger.sums == 4
 
 
-def test_same_session_again_is_spent_again(ledger):
+def test_check30_same_session_again_is_spent_again(ledger):
     """Another masked input has other noise, also in a round of the same bytes."""
     for _ in range(2):
         server, clients = before_inputs(PARAMS, ledger)
@@ -99,7 +99,7 @@ def test_budget_that_others_spent_meanwhile(ledger):
 
 
 @pytest.mark.parametrize("step", ["write", "fsync", "replace"])
-def test_input_does_not_leave_before_the_loss_is_on_the_disk(ledger, monkeypatch, step):
+def test_check30_input_does_not_leave_before_the_loss_is_on_the_disk(ledger, monkeypatch, step):
     server, clients = before_inputs(PARAMS, ledger)
 
     def full(*_: object) -> int:
@@ -115,7 +115,7 @@ def test_input_does_not_leave_before_the_loss_is_on_the_disk(ledger, monkeypatch
     assert ledger.sums == 1
 
 
-def test_client_that_dies_with_its_input_has_spent(ledger):
+def test_check30_client_that_dies_with_its_input_has_spent(ledger):
     def die() -> None:
         server, clients = before_inputs(PARAMS, ledger)
         clients[0].masked_input(server.outbox[0], VECTOR)

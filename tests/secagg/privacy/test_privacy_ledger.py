@@ -61,7 +61,7 @@ def test_budget_ends_and_nothing_is_spent_after(tmp_path, name):
     assert 1.8 < ledger.spent.epsilon(BUDGET.delta) <= BUDGET.epsilon
 
 
-def test_server_that_lies_about_parameters_ends_the_budget_earlier(path):
+def test_check30_server_that_lies_about_parameters_ends_the_budget_earlier(path):
     """Each sum costs what its own parameters say: other sessions, less noise, or no noise."""
     announced = plan(9, 20, norm=1, epsilon=2, delta=1e-6, rounds=20, colluders=2)
     honest = announced.params(session=b"1", security="active")
@@ -171,7 +171,7 @@ def test_file_left_by_a_crash_is_no_ledger(path):
 
 
 @pytest.mark.parametrize("kept", [0, 1, 100, -1])
-def test_torn_file(path, kept):
+def test_check30_torn_file(path, kept):
     ledger = PrivacyLedger(path, BUDGET)
     path.write_bytes(path.read_bytes()[:kept])
     for use in (lambda: PrivacyLedger(path, BUDGET), lambda: ledger.spend(LOSS)):
@@ -216,7 +216,7 @@ def test_file_of_a_later_release(path):
         PrivacyLedger(path, BUDGET)
 
 
-def test_copied_file(path):
+def test_check30_copied_file(path):
     """A copy would spend the budget again: under another name, or in another folder."""
     elsewhere = path.parent / "elsewhere"
     elsewhere.mkdir()

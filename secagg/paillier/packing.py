@@ -23,7 +23,7 @@ from secagg import _fast
 from secagg._check import check_integer, check_kind, check_session
 from secagg._printable import in_short
 from secagg._secrets import without_frames
-from secagg.encoding import Encoding, Entropy, Ring, Vector
+from secagg.encoding import Bounded, Encoding, Entropy, Ring, Vector
 from secagg.errors import ParameterError
 from secagg.paillier.gmp import gmpy2
 
@@ -62,7 +62,9 @@ class Packing:
     session: bytes = b""
 
     def __post_init__(self) -> None:
-        if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
+        # a rotated vector has other elements than the vector itself, and another length
+        known = isinstance(self.encoding, Encoding) and not isinstance(self.encoding, Bounded)
+        if isinstance(self.encoding, type) or not known:
             shown = in_short(self.encoding)
             raise ParameterError(f"encoding must be a FixedPoint or Integers, not {shown}")
         most = {"length": 1 << 31, "summands": 1 << 40, "max_weight": 1 << 53}

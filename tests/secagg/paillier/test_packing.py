@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from secagg import FixedPoint, Integers, ParameterError
+from secagg import Bounded, FixedPoint, Integers, ParameterError
 from secagg.paillier import Packing
 
 KEY_BITS = 512
@@ -113,6 +113,7 @@ def test_element_beyond_a_slot_is_rejected(integers):
     "change",
     [
         {"encoding": FixedPoint},
+        {"encoding": Bounded(1.0, 8)},
         {"length": 0},
         {"length": 2**31 + 1},
         {"summands": 0},

@@ -98,7 +98,8 @@ async def lead(
     TooFewSurvivors
         Helpers rejected too many reports, also when they were asked again.
     RemoteProtocolError
-        "helpers": too few helpers answered. "dropped": the batch was dropped. Or see
+        "helpers": too few helpers answered. "refused": too many refuse the list for good.
+        "dropped": the batch was dropped. Or see
         `OneShotResult`.
     ParameterError
         There is no batch with this number.

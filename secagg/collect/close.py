@@ -73,7 +73,8 @@ class Closer:
         TooFewSurvivors
             Fewer than ``params.min_clients`` reports passed the checks.
         RemoteProtocolError
-            "helpers": too few helpers answered. Or see `Accumulator.result`.
+            "helpers": too few helpers answered. "refused": too many refuse the list for
+            good. Or see `Accumulator.result`.
         ParameterError
             There is no batch with this number.
         DatabaseError

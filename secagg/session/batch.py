@@ -132,7 +132,8 @@ class Batch:
             Too few reports came, or passed the helpers' checks. Or an earlier cohort in the
             ledger is too close.
         RemoteProtocolError
-            "helpers": too few helpers are left. Or see `Accumulator.result`.
+            "helpers": too few helpers are left. "refused": too many refuse the list for good.
+            Or see `Accumulator.result`.
         """
         params, run = self.params, self.thread.run
         if self.needed:  # before the helpers work for nothing

@@ -23,6 +23,8 @@ from secagg.session.events import (
 from secagg.session.exchange import in_thread
 
 T = TypeVar("T")
+_FINAL = frozenset({"batch", "spent"})
+"""Checks by which a helper refuses a list for good: the journal has another list."""
 _QUOTED = 500
 """Most characters of a helper's error that the error of a batch repeats."""
 
@@ -92,7 +94,9 @@ class Helpers:
     ) -> None:
         self.links = {link.number: link for link in links}
         self.failed: set[int] = set()
+        self._count = count
         self._reasons: dict[int, str] = {}
+        self._refusing = set[int]()
         self.bytes_down = self.bytes_up = 0  # of the present phase
         self._place, self._hooks, self._clock = place, hooks, clock
         for number in self.links:
@@ -128,6 +132,8 @@ class Helpers:
                 self.fail(j, phase, "deadline")
             elif error := one.exception():
                 self._reasons[j] = printable(str(error))[:_QUOTED]
+                if isinstance(error, RemoteProtocolError) and error.check in _FINAL:
+                    self._refusing.add(j)
                 self.fail(j, phase, _name(error))
             else:
                 found[j] = one.result()
@@ -161,21 +167,26 @@ class Helpers:
             self.fail(j, phase, checks[j])
 
     def require(self, needed: int, phase: str) -> None:
-        """Raise RemoteProtocolError ("helpers") unless so many helpers are left."""
+        """Raise the error of `too_few` unless so many helpers are left."""
         if len(self.links) < needed:
             raise self.too_few(len(self.links), needed, phase, self.failed)
 
     def too_few(
         self, left: int, needed: int, phase: str, failed: Collection[int]
     ) -> RemoteProtocolError:
-        """Return the error of a step that too few helpers did, with the text of each error."""
+        """Return the error of a step that too few helpers did, with the text of each error.
+
+        The check is "refused" if so many helpers refuse the list for good that no next try can
+        succeed, or else "helpers".
+        """
+        refused = self._count - len(self._refusing) < needed
+        remedy = "give the list up" if refused else "bring the others back and try again"
         why = "".join(f"; helper {j}: {text}" for j, text in sorted(self._reasons.items()))
         return RemoteProtocolError(
-            f"{left} helpers are left, and this step takes {needed}; bring the others back and "
-            f"try again{why}",
+            f"{left} helpers are left, and this step takes {needed}; {remedy}{why}",
             sender=None,
             phase=phase,
-            check="helpers",
+            check="refused" if refused else "helpers",
             helpers=tuple(sorted(failed)),
         )
 

@@ -41,7 +41,7 @@ class Opening:
         Raises
         ------
         RemoteProtocolError
-            "helpers": too few helpers are left.
+            "helpers": too few helpers are left. "refused": too many refuse the list for good.
         """
         run, wrong = self.thread.run, dict[int, str]()
         request = await run(self.accumulator.request)
@@ -69,7 +69,7 @@ class Opening:
         Raises
         ------
         RemoteProtocolError
-            "helpers": too few helpers are left. Or see `Accumulator.result`.
+            "helpers" or "refused", as in `reserve`. Or see `Accumulator.result`.
         """
         run, wrong = self.thread.run, dict[int, str]()
         request = await run(lambda: self.accumulator.request(reservations))

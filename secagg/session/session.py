@@ -258,7 +258,8 @@ class Session:
         TooFewSurvivors
             Fewer than ``params.min_clients`` reports came, or the ledger has a close cohort.
         RemoteProtocolError
-            "helpers": too few helpers are left. Or as `Accumulator.result`.
+            "helpers": too few helpers are left. "refused": too many refuse the list for good.
+            Or as `Accumulator.result`.
         """
         if self.closed:
             raise closed()

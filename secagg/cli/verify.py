@@ -17,6 +17,7 @@ from secagg.kit.table import as_json as to_json
 
 ALTERED = 2
 """Exit status if a file was altered, is missing, or is in no record."""
+_REMEDY = "give the --out of secagg serve or of secagg collect close"
 EXAMPLES = examples("secagg verify sums", "secagg verify sums --period 2026-03")
 
 
@@ -45,11 +46,11 @@ def verify(
     """
     with command():
         if not folder.is_dir():
-            raise ParameterError(f"{folder} is no folder; give the --out of secagg serve")
+            raise ParameterError(f"{folder} is no folder; {_REMEDY}")
         chain = Chain.read(folder)
         chain.check_files()
         if not chain.records and not chain.faults:
-            raise ParameterError(f"{folder} has no records; give the --out of secagg serve")
+            raise ParameterError(f"{folder} has no records; {_REMEDY}")
         shown = chain.records
         if period is not None:
             shown = [record for record in shown if record.called == period]

@@ -148,10 +148,10 @@ def _configure(connection: Connection) -> None:
 def _failed(error: psycopg.Error) -> DatabaseError:
     """Return the error of a collection, without parameters or rows."""
     text = error.diag.message_primary or str(error).partition("\n")[0]
-    return DatabaseError(
-        f"PostgreSQL failed ({type(error).__name__}): {text}; check that the server runs and "
-        "has room, then try again"
-    )
+    remedy = "check that the server runs and has room, then try again"
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        remedy = "grant this right, or give the command the address with a role that has it"
+    return DatabaseError(f"PostgreSQL failed ({type(error).__name__}): {text}; {remedy}")
 
 
 def _types(row: Row) -> list[str]:

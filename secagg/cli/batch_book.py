@@ -154,7 +154,7 @@ class BatchBook:
         kept: SumFile | None = None,
         result: OneShotResult | None = None,
     ) -> None:
-        params = session.params
+        params, faults = session.params, (session.name, batch.place)
         self._chain.append(
             Record(
                 format=FORMAT,
@@ -178,13 +178,14 @@ class BatchBook:
                 columns=len(Request.from_bytes(session.message).columns),
                 clipped=None if result is None else result.clipped,
                 noise=None if params.noise is None else float(params.noise.sigma),
-                helpers_failed=tuple(self._faults.pop((session.name, batch.place), {})),
+                helpers_failed=tuple(self._faults.get(faults, ())),
                 sum=kept,
                 versions={"secagg": __version__, "protocol": VERSION},
                 before=self._chain.head.hex(),
             )
         )
         self._place += 1
+        self._faults.pop(faults, None)  # only now: a full disk must not lose the faults
 
 
 def _iso(seconds: float) -> str:

@@ -14,6 +14,7 @@ from secagg.cli.collecting import PAUSE
 from secagg.cli.console import Document
 from secagg.cli.notices import tell
 from secagg.cli.schedule import Every, Period
+from secagg.cli.streams import is_of_disk, unwritten
 from secagg.collect import Closer, Database, State, Worker, batches, lead, sessions
 from secagg.collect.batches import Batch
 from secagg.collect.close import missing
@@ -91,9 +92,10 @@ class Closing:
     _idle: bool = False
 
     async def once(self, number: int | None = None, *, reopen: bool) -> None:
-        """Lead closed batches to their sums; if none has a sum, close the newest open batch.
+        """Lead closed batches to their sums; if none can have a sum, close an open batch.
 
-        So a command that is repeated after a crash does not close the next batch.
+        So a command that is repeated, after a crash or while helpers are away, does not close
+        the next batch.
 
         Parameters
         ----------
@@ -114,7 +116,9 @@ class Closing:
         if number is None:
             waiting = await self._run(_under_way)
             failed = await self._lead_all(waiting)
-        if number is not None or len(failed) == len(waiting):
+        if number is not None or (
+            len(failed) == len(waiting) and not any(map(_passes, failed))
+        ):
             try:
                 closed = await self._run(lambda tx: _close(tx, number, reopen=reopen))
             except TooFewSurvivors as error:
@@ -140,7 +144,7 @@ class Closing:
         Raises
         ------
         OSError, ParameterError, JournalError
-            A sum cannot be written.
+            A sum cannot be written, although the disk has room.
         """
         tasks = dict[int, asyncio.Task[None]]()
         try:
@@ -197,12 +201,22 @@ class Closing:
     async def _lead_on(self, number: int) -> None:
         """Lead a batch to the sum, or until the batch is dropped; rest after each error."""
         seconds = _SOON
-        while (error := await self._lead(number)) is not None:
+        while True:
+            error: SecAggError | OSError | None
+            try:
+                error = await self._lead(number)
+            except OSError as full:
+                if not is_of_disk(full):
+                    raise
+                error = full  # somebody may make room
+            if error is None:
+                return
             if isinstance(error, RemoteProtocolError) and error.check == "dropped":
                 tell(f"batch {number}: {error}")
                 return
             seconds = seconds if _passes(error) else _LATER
-            tell(f"batch {number}: {error}; the next try is in {seconds:.0f} seconds")
+            why = unwritten(error) if isinstance(error, OSError) else str(error)
+            tell(f"batch {number}: {why}; the next try is in {seconds:.0f} seconds")
             await asyncio.sleep(seconds)
             seconds = min(2 * seconds, _LATER)
 
@@ -282,7 +296,7 @@ def _close(tx: Transaction, number: int | None, *, reopen: bool) -> list[int]:
     return [batch.number for batch in chosen]
 
 
-def _passes(error: SecAggError) -> bool:
+def _passes(error: SecAggError | OSError) -> bool:
     """Return True for an error that needs no change of the batch: the next try can succeed."""
-    away = isinstance(error, DatabaseError | LinkError)
+    away = isinstance(error, DatabaseError | LinkError | OSError)
     return away or (isinstance(error, RemoteProtocolError) and error.check == "helpers")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
@@ -15,6 +16,7 @@ from cli_processes import invoke
 from collect_parts import Collected, Databases, Rejecting
 from oneshot_parties import parties, registry_for
 from secagg import JournalError, ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg._files import replace_file
 from secagg.cli.batch_book import BatchBook
 from secagg.cli.closing import Closing, When
 from secagg.cli.console import Document
@@ -146,8 +148,9 @@ async def test_list_that_helpers_refuse_keeps_no_other_from_its_sum(
         made.open(made.checked([0, 1, 2]))  # of the database before a copy was restored
         collected.report(5, 6, 7)
         run = Run(collected, tmp_path)
-        with pytest.raises(RemoteProtocolError):
+        with pytest.raises(RemoteProtocolError) as caught:
             await run.closing.once(reopen=False)
+        assert caught.value.check == "refused"
         assert [one["batch"] for one in run.shown] == [1]
         close.drop(collected.database, 0)
         await run.closing.once(reopen=False)
@@ -155,6 +158,22 @@ async def test_list_that_helpers_refuse_keeps_no_other_from_its_sum(
             await run.closing.once(0, reopen=False)
         assert caught.value.check == "dropped"
         assert run.book.status == 2
+
+
+async def test_absent_helpers_keep_the_next_batch_open(
+    databases: Databases, tmp_path: Path
+) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+        collected.close(reopen=True)
+        collected.report(3, 4, 5)
+        made.helpers = []
+        for _ in range(2):
+            with pytest.raises(RemoteProtocolError) as caught:
+                await Run(collected, tmp_path).closing.once(reopen=False)
+            assert caught.value.check == "helpers"
+        assert collected.state(1) == State.OPEN
 
 
 async def test_sum_without_some_reports(databases: Databases, tmp_path: Path) -> None:
@@ -282,6 +301,27 @@ async def test_batch_without_helpers_waits_alone(
         made.helpers = honest
         await run.until(lambda: len(run.shown) == 2, When(reports=3))
         assert run.book.status == 0
+
+
+@pytest.mark.parametrize("function", ["batch_book.replace_file", "records.replace_file"])
+async def test_full_disk_ends_no_resident_process(
+    databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    monkeypatch.setattr("secagg.cli.closing._SOON", 0.001)
+    errors = iter([errno.ENOSPC, errno.EDQUOT])
+
+    def write(path: Path, content: bytes) -> None:
+        if found := next(errors, 0):
+            raise OSError(found, "full")
+        replace_file(path, content)
+
+    monkeypatch.setattr(f"secagg.cli.{function}", write)
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+        run = Run(collected, tmp_path)
+        await run.until(lambda: len(run.shown) == 1, When(reports=3))
+        assert len(records(tmp_path)) == 1
 
 
 async def test_helpers_have_few_sums_at_once(databases: Databases, tmp_path: Path) -> None:

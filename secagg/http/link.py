@@ -12,6 +12,7 @@ from secagg.errors import LinkError, RemoteProtocolError
 from secagg.http.connection import Connection
 from secagg.http.faults import problem_of, refused
 from secagg.oneshot import OneShotPolicy
+from secagg.privacy import PrivacyLedger
 from secagg.protocol import ClientPolicy, CohortLedger, Identity, Registry
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.session import Completed, take_part
@@ -83,6 +84,7 @@ async def join(
     policy: ClientPolicy | None = None,
     registry: Registry | None = None,
     ledger: CohortLedger | None = None,
+    spending: PrivacyLedger | None = None,
     one_shot_policy: OneShotPolicy | None = None,
     encoding: Encoding | None = None,
     tls: ssl.SSLContext | None = None,
@@ -102,7 +104,7 @@ async def join(
         See `secagg.session.take_part`.
     identity : Identity
         Key that signs every request; the server's registry has the public key.
-    policy, ledger, one_shot_policy, encoding
+    policy, ledger, spending, one_shot_policy, encoding
         See `secagg.session.take_part`.
     registry : Registry, optional
         Public keys of all members, for rounds and sums with ``security="active"``.
@@ -144,6 +146,7 @@ async def join(
             identity=None if registry is None else identity,  # semi-honest rounds sign nothing
             registry=registry,
             ledger=ledger,
+            spending=spending,
             one_shot_policy=one_shot_policy,
             encoding=encoding,
         )

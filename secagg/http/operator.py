@@ -150,6 +150,13 @@ class Operator:
         self._metrics.gauge(
             "http_bytes_in_flight", "Bytes of bodies.", lambda: members.budget.held
         )
+        if (budget := session.budget) is not None:
+            self._metrics.gauge("epsilon_budget", "ε of the budget.", lambda: budget.epsilon)
+            self._metrics.gauge(
+                "epsilon_spent",
+                "ε that all attempts have spent.",
+                lambda: session.spent.epsilon(budget.delta),
+            )
 
     def show_certificate(self, end: float) -> None:
         """Add the gauge of a certificate that ends at `end`, in seconds since 1970."""

@@ -35,7 +35,10 @@ class Phase(Struct):
 
 
 class Attempt(Struct):
-    """Attempt at a round. `outcome` is "running", "finished" or the class of the error."""
+    """Attempt at a round. `outcome` is "running", "finished" or the class of the error.
+
+    `epsilon` is what all attempts until then have spent, None without a budget.
+    """
 
     number: int
     attempt: int
@@ -45,6 +48,7 @@ class Attempt(Struct):
     outcome: str = "running"
     survivors: int | None = None
     seconds: float | None = None
+    epsilon: float | None = None
     dropped: int = 0
     dropped_ids: list[str] = []
     dropped_names: list[str] = []
@@ -184,10 +188,10 @@ class Status:
             case events.RoundFinished():
                 self._mark(event.clients, "in the sum")
                 running.outcome, running.seconds = "finished", event.seconds
-                running.survivors = event.survivors
+                running.survivors, running.epsilon = event.survivors, event.epsilon
                 self._finished += 1
             case events.RoundFailed():
-                running.outcome = event.error
+                running.outcome, running.epsilon = event.error, event.epsilon
                 self._failed += 1
 
     def _drop(self, running: Attempt, closed: events.PhaseClosed) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
@@ -38,6 +38,8 @@ class Batch:
         Folder for the reports.
     thread : Calls
         Thread of the accumulator.
+    spend : callable
+        Function that counts the privacy of the sum, once the list of clients is fixed.
     left_out : set of int
         Clients with a report that failed a check.
     fixed : bool
@@ -56,6 +58,7 @@ class Batch:
     ledger: CohortLedger | None = None
     store: Store | None = None
     thread: Calls = field(default_factory=Calls)
+    spend: Callable[[], object] = lambda: None
     left_out: set[int] = field(default_factory=set)
     fixed: bool = False
     opened: bool = False
@@ -183,6 +186,8 @@ class Batch:
         """
         self.accumulator.request()
         clients = self.accumulator.ids
+        if not self.fixed:
+            self.spend()
         # on the disk first: after a crash the helpers must get the same list again
         if not self.fixed and self._reports is not None:
             self._reports.fix(clients)

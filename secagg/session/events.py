@@ -232,6 +232,9 @@ class RoundFinished(Event):
         True if the result was read from the folder.
     clients : tuple of int, ascending
         Ids of the clients in the sum.
+    epsilon : float or None
+        ε that all attempts so far have spent, for the δ of the session's budget. None: the
+        session has no budget.
     """
 
     seconds: float
@@ -239,6 +242,7 @@ class RoundFinished(Event):
     disputes: int
     stored: bool = False
     clients: tuple[int, ...] = ()
+    epsilon: float | None = None
 
 
 @dataclass(frozen=True)
@@ -260,6 +264,8 @@ class RoundFailed(Event):
         True if no attempt follows: the application gets the error.
     survivors, needed : int
         The numbers in `TooFewSurvivors`, if too few clients were left; else 0.
+    epsilon : float or None
+        See `RoundFinished`; a failed attempt counts if its survivors are known.
     """
 
     level: ClassVar[int] = logging.WARNING
@@ -271,6 +277,7 @@ class RoundFailed(Event):
     declined: int = 0
     survivors: int = 0
     needed: int = 0
+    epsilon: float | None = None
 
 
 Hook = Callable[[Event], object]

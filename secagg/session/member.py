@@ -16,6 +16,7 @@ from secagg.encoding import Encoding, Vector
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.oneshot.client import write_report
+from secagg.privacy import PrivacyLedger
 from secagg.protocol import (
     Bounds,
     ClientPolicy,
@@ -57,6 +58,7 @@ async def take_part(
     identity: Identity | None = None,
     registry: Registry | None = None,
     ledger: CohortLedger | None = None,
+    spending: PrivacyLedger | None = None,
     one_shot_policy: OneShotPolicy | None = None,
     encoding: Encoding | None = None,
 ) -> Completed:
@@ -90,6 +92,9 @@ async def take_part(
         Demands on every round; None: ``ClientPolicy()``.
     identity, registry, ledger
         See `Client`. The ledger stays in memory.
+    spending : PrivacyLedger, optional
+        Ledger of this client's data, whatever the session. A sum without room in the budget,
+        or without noise, raises `BudgetSpent` before the training.
     one_shot_policy : OneShotPolicy, optional
         Demands on one-shot sums, with trusted `helpers`. None: a request for a report raises
         ParameterError.
@@ -106,7 +111,7 @@ async def take_part(
     """
     number, _ = identify(client_id)
     member = _Member(
-        number, train, policy, identity, registry, ledger, one_shot_policy, encoding
+        number, train, policy, identity, registry, ledger, spending, one_shot_policy, encoding
     )
     after = b""
     member.waits()
@@ -141,6 +146,7 @@ class _Member:
     identity: Identity | None
     registry: Registry | None
     ledger: CohortLedger | None
+    spending: PrivacyLedger | None
     one_shot_policy: OneShotPolicy | None
     encoding: Encoding | None
     rounds: dict[tuple[bytes, int], None] = field(default_factory=dict)  # run and number
@@ -235,6 +241,7 @@ class _Member:
             identity=self.identity,
             registry=self.registry,
             ledger=self.ledger,
+            spending=self.spending,
             sealing_key=self._sealing_key,
         )
         self._fix_bounds(params)
@@ -276,11 +283,16 @@ class _Member:
             self._fix_bounds(params)
             if params.digest in self._used:  # two reports in one session have related masks
                 return Declined(task.id)
+            if (spending := self.spending) is not None:  # the reason is public
+                await in_thread(lambda: spending.check(params))
             self._used.add(params.digest)  # before the training: a failed one counts, too
             outcome = await outcome_of(self.train, task.message, params)
         except RemoteProtocolError as error:
             self.leave(error)
             return Declined(task.id)
+
+        if spending is not None:  # once, also if zeros must be sent
+            await in_thread(lambda: spending.spend(params))
 
         def write(vector: Vector, weight: int | None, _: bool) -> tuple[bytes, int]:
             return write_report(vector, params, self.id, weight, self.identity, policy, signed)

@@ -7,7 +7,7 @@ the ledger are on the disk before any answer goes out.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 
@@ -140,6 +140,8 @@ class Attempt:
         neighbours. None: the neighbours are chosen at random.
     min_clients : int
         Smallest number of vectors in the sum; the attempt fails before fewer are unmasked.
+    spend : callable
+        Function that counts the attempt's privacy, once the survivors are fixed.
     left_out : set of int
         Clients to leave out of a next attempt. A message of the client failed a check, or the
         client dealt shares that do not give a secret.
@@ -154,6 +156,7 @@ class Attempt:
     store: Store | None = None
     graph_seed: bytes | None = field(default=None, repr=False)
     min_clients: int = 0
+    spend: Callable[[], object] = lambda: None
     left_out: set[int] = field(default_factory=set)
     _log: GroupedJournal | None = None
     _accepted: dict[int, bytes] = field(default_factory=dict)
@@ -236,17 +239,19 @@ class Attempt:
 
     def _close(self, server: Server, exchange: Exchange) -> None:
         # before the server closes the phase: a resumed attempt still waits for the others
-        came, least = len(exchange.answered), self.min_clients
-        if came < least and server.phase in _UP_TO_INPUTS:
+        came, least, phase = len(exchange.answered), self.min_clients, server.phase
+        if came < least and phase in _UP_TO_INPUTS:
             raise TooFewSurvivors(
                 f"{came} clients answered, and min_clients asks for {least} in the sum; "
                 "nothing has been unmasked: start more clients, or take longer Deadlines",
-                phase=server.phase,
+                phase=phase,
                 survivors=came,
                 needed=least,
             )
         try:
             server.close_round()
+            if phase is Phase.MASKED_INPUT:
+                self.spend()  # in the folder before the shares are asked for
         finally:
             self._store()  # before the answers go out
         self._answered.clear()

@@ -20,6 +20,7 @@ from secagg.session import outcomes
 from secagg.session.clock import Clock
 from secagg.session.desk import Desk
 from secagg.session.events import Hooks, Place, RoundBegun, RoundFailed, RoundFinished
+from secagg.session.expenses import Expenses
 from secagg.session.outcomes import Params
 from secagg.session.store import Begun, Store
 
@@ -38,6 +39,8 @@ class Series:
         Largest number of attempts at a round in one run of the program.
     store : Store or None
         The session's folder.
+    expenses : Expenses
+        Privacy that the attempts have spent, for the events.
     rounds : int
         Number of rounds so far.
     """
@@ -48,6 +51,7 @@ class Series:
     hooks: Hooks
     clock: Clock
     store: Store | None
+    expenses: Expenses
     rounds: int = 0
     id: bytes = field(init=False)
     _busy: bool = False
@@ -181,6 +185,7 @@ class Series:
                         final=final,
                         survivors=getattr(error, "survivors", 0),
                         needed=getattr(error, "needed", 0),
+                        epsilon=self.expenses.epsilon,
                     )
                 )
                 if not final:
@@ -209,6 +214,7 @@ class Series:
                 disputes=len(result.disputes),
                 stored=stored,
                 clients=result.survivors,
+                epsilon=self.expenses.epsilon,
             )
         )
 

@@ -16,6 +16,7 @@ from secagg.graph import SEED_BYTES
 from secagg.journal.lock import errors_of
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.oneshot.policy import listed
+from secagg.privacy import Budget, Loss
 from secagg.protocol import ClientPolicy, CohortLedger, Registry, RoundParams
 from secagg.protocol.client_ids import ClientKey, Names, called, identify
 from secagg.protocol.identities import check_registry
@@ -25,6 +26,7 @@ from secagg.session.clock import Clock
 from secagg.session.desk import Desk
 from secagg.session.events import Hook, Hooks, Place
 from secagg.session.exchange import Thread, closed
+from secagg.session.expenses import Expenses
 from secagg.session.helpers import HelperLink, Helpers, by_number
 from secagg.session.presence import Attendance, pool_of
 from secagg.session.rounds import Attempt, Deadlines, fresh_params
@@ -55,6 +57,9 @@ class Session:
         Most attempts at a round, 1 to 1000. Clients with a wrong message are left out.
     registry, ledger : optional
         See `Server`; the registry has the members, for rounds with ``security="active"``.
+    budget : Budget, optional
+        Privacy that all attempts at all rounds may spend; a round that would spend more raises
+        `BudgetSpent`. The members do not rely on it: each has a ledger, see `take_part`.
     on_event : iterable of callables
         Functions of an event, called with every event.
     clock : Clock, optional
@@ -82,6 +87,7 @@ class Session:
         attempts: int = 3,
         registry: Registry | None = None,
         ledger: CohortLedger | None = None,
+        budget: Budget | None = None,
         on_event: Iterable[Hook] = (),
         clock: Clock | None = None,
     ) -> None:
@@ -93,6 +99,7 @@ class Session:
         check_integer("attempts", attempts, 1, 1000)
         self.name = name
         check_kind("ledger", ledger, (CohortLedger, type(None)), "a secagg.CohortLedger")
+        check_kind("budget", budget, (Budget, type(None)), "a secagg.privacy.Budget")
         self._deadlines = Deadlines() if deadlines is None else Deadlines.of(deadlines)
         self._registry, self._ledger = registry, ledger
         given = Names()
@@ -106,6 +113,7 @@ class Session:
         self._thread = Thread()
         self._desk = Desk(name, ids, self._thread, self._hooks, self._clock)
         self._store = None if folder is None else Store(folder, name)
+        self._expenses = Expenses(budget)
         if self._store is not None:
             try:
                 with errors_of(self._store.path):
@@ -114,11 +122,18 @@ class Session:
                     self._desk.hold()
                 if ledger is not None:
                     self._store.load_ledger(ledger)
+                self._expenses.keep_in(self._store)
             except BaseException:
                 self._store.close()  # or nothing can open the folder to mend it
                 raise
         self._series = Series(
-            name, int(attempts), self._desk, self._hooks, self._clock, self._store
+            name,
+            int(attempts),
+            self._desk,
+            self._hooks,
+            self._clock,
+            self._store,
+            self._expenses,
         )
 
     def called(self, client: int) -> str:
@@ -129,6 +144,19 @@ class Session:
     def members(self) -> frozenset[int]:
         """Ids of the clients that may take part."""
         return self._desk.members
+
+    @property
+    def budget(self) -> Budget | None:
+        """Budget of all rounds together, or None."""
+        return self._expenses.budget
+
+    @property
+    def spent(self) -> Loss:
+        """Privacy that the attempts have spent: sums, and failed attempts of known survivors.
+
+        Without a budget, attempts without noise do not count.
+        """
+        return self._expenses.loss
 
     def attendance(self) -> dict[int, Attendance]:
         """Return which members are present and since when, by ascending ids."""
@@ -174,6 +202,8 @@ class Session:
         ------
         ParameterError
             An argument is invalid, or the folder has another program for this round.
+        BudgetSpent
+            The session's budget has no room for an attempt. End the session.
         TooFewSurvivors, RemoteProtocolError
             All attempts have failed; the error of the last attempt.
         JournalError, LocalProtocolError
@@ -197,6 +227,7 @@ class Session:
 
         async def run(place: Place, begun: Begun | None) -> RoundResult:
             if begun is None:
+                self._expenses.check(params)
                 ids = await desk.choose(place, pool - left_out, size, least, gather)
                 fresh = fresh_params(params, self.name, series.id, place, message)
                 await series.keep_attempt(place, fresh, ids, answer_limit(fresh))
@@ -214,6 +245,7 @@ class Session:
                 store=self._store,
                 graph_seed=self._graph_seed,
                 min_clients=min_clients or 0,
+                spend=lambda: self._expenses.spend(place, fresh),
             )
             try:
                 return await attempt.run(desk, self._deadlines)
@@ -255,6 +287,8 @@ class Session:
         ------
         ParameterError, JournalError, LocalProtocolError
             As in `round`. Or the parameters do not name the message.
+        BudgetSpent
+            The session's budget has no room for the sum. End the session.
         TooFewSurvivors
             Fewer than ``params.min_clients`` reports came, or the ledger has a close cohort.
         RemoteProtocolError
@@ -280,11 +314,15 @@ class Session:
             ledger=self._ledger,
             store=self._store,
             thread=self._thread,
+            # helpers open one list of reports, in however many attempts
+            spend=lambda: self._expenses.spend(Place(self.name, series.rounds, 0), params),
         )
 
         async def run(place: Place, begun: Begun | None) -> OneShotResult:
             if not batch.opened:
                 await self._thread.run(batch.open)
+            if not batch.fixed:
+                self._expenses.check(params)
             ids = () if begun is None else begun.cohort
             if batch.needed and begun is None:  # else only the helpers failed before
                 absent = (pool - batch.left_out).difference(batch.accumulator.ids)

@@ -18,6 +18,8 @@ from secagg._check import check_kind
 from secagg.errors import JournalError, ParameterError
 from secagg.journal import Journal, database
 from secagg.journal.lock import errors_of, spoilt
+from secagg.privacy import Loss
+from secagg.privacy.record import from_bytes, to_bytes
 from secagg.protocol import CohortLedger, RoundParams
 from secagg.protocol.messages import pack_ids, unpack_ids
 from secagg.session.reports import Reports
@@ -26,6 +28,8 @@ _SCHEMA = (
     "CREATE TABLE head (name TEXT, run BLOB, ledger BLOB, answers BLOB)",
     "CREATE TABLE rounds (number INTEGER PRIMARY KEY, program BLOB, attempt INTEGER, "
     "params BLOB, cohort BLOB, outcome BLOB)",
+    "CREATE TABLE spent (number INTEGER, attempt INTEGER, loss BLOB, "
+    "PRIMARY KEY (number, attempt)) WITHOUT ROWID",
 )
 
 
@@ -171,6 +175,20 @@ class Store:
         statement = "UPDATE rounds SET params = x'', cohort = x'', outcome = ? WHERE number = ?"
         row = (outcome, number)
         self._write((statement, row), ("UPDATE head SET answers = ?", (answers,)))
+
+    def keep_spent(self, number: int, attempt: int, loss: Loss) -> bool:
+        """Store the loss of an attempt; return False if the folder had the attempt."""
+        with errors_of(self._file), self._lock.use() as connection:
+            with database.transaction(connection, self.close):
+                row = (number, attempt, to_bytes(loss))
+                done = connection.execute("INSERT OR IGNORE INTO spent VALUES (?, ?, ?)", row)
+            return done.rowcount == 1
+
+    def spent(self) -> list[Loss]:
+        """Return the loss of each attempt that has spent privacy."""
+        with errors_of(self._file), self._lock.use() as connection:
+            rows = connection.execute("SELECT loss FROM spent").fetchall()
+            return [from_bytes(loss) for (loss,) in rows]
 
     def load_ledger(self, ledger: CohortLedger) -> None:
         """Add the stored cohorts to a ledger."""

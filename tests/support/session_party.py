@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,17 @@ from secagg.session import (
     take_part,
 )
 from secagg.session.wire import Answer as Answer
+from secagg.session.wire import (
+    AttemptName,
+    Task,
+    message_digest,
+    read_answer,
+    read_task,
+    task_id,
+    write_name,
+)
 from secagg.session.wire import Declined as Declined
 from secagg.session.wire import encode as encode
-from secagg.session.wire import read_answer, read_task
 from secagg.testing import make_identity, toy_policy
 
 
@@ -183,6 +192,30 @@ class Party:
             )
         if quiet:
             self.hand.expire()
+
+
+class Script:
+    """Link of one member that gets these tasks; its answers are kept."""
+
+    def __init__(self, tasks: list[Task]) -> None:
+        self.tasks, self.answers = list(tasks), list[Answer | Declined]()
+
+    async def next_task(self, after: bytes) -> bytes | None:
+        return encode(self.tasks.pop(0)) if self.tasks else None
+
+    async def send(self, answer: bytes) -> None:
+        self.answers.append(read_answer(answer, len(answer), 0, ""))
+
+
+def named(params: RoundParams, number: int = 0, attempt: int = 0, **other: Any) -> RoundParams:
+    fresh, digest = other.get("fresh", b"8 random"), message_digest(b"")
+    name = AttemptName(other.get("run", b"the run!"), number, attempt, fresh, digest)
+    return replace(params, session=write_name(b"app", name))
+
+
+def first_task(params: RoundParams, number: int = 0, attempt: int = 0) -> Task:
+    name = task_id(params.digest, number, attempt, "advertise_keys")
+    return Task(name, number, attempt, "advertise_keys", params.to_bytes(), b"", b"")
 
 
 async def rejects(check: str, call: Awaitable[object]) -> RemoteProtocolError:

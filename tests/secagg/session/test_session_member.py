@@ -34,45 +34,24 @@ from secagg.session import (
 from secagg.session.member import _Member
 from secagg.session.wire import (
     Answer,
-    AttemptName,
     Declined,
     Task,
-    encode,
-    message_digest,
-    read_answer,
-    task_id,
-    write_name,
 )
 from secagg.testing import toy_policy
-from session_party import member_options, registry_of, rejects, session_of, vector_of
+from session_party import (
+    Script,
+    first_task,
+    member_options,
+    named,
+    registry_of,
+    rejects,
+    session_of,
+    vector_of,
+)
 
 N, LENGTH = 5, 4
 PARAMS = RoundParams(n_clients=N, threshold=3, length=LENGTH, encoding=FixedPoint(clip=8.0))
 MARK = 1.4142135623730951
-
-
-class Script:
-    """Link of one member that gets these tasks; its answers are kept."""
-
-    def __init__(self, tasks: list[Task]) -> None:
-        self.tasks, self.answers = list(tasks), list[Answer | Declined]()
-
-    async def next_task(self, after: bytes) -> bytes | None:
-        return encode(self.tasks.pop(0)) if self.tasks else None
-
-    async def send(self, answer: bytes) -> None:
-        self.answers.append(read_answer(answer, len(answer), 0, ""))
-
-
-def named(params: RoundParams, number: int = 0, attempt: int = 0, **other: Any) -> RoundParams:
-    fresh, digest = other.get("fresh", b"8 random"), message_digest(b"")
-    name = AttemptName(other.get("run", b"the run!"), number, attempt, fresh, digest)
-    return replace(params, session=write_name(b"app", name))
-
-
-def first_task(params: RoundParams, number: int = 0, attempt: int = 0) -> Task:
-    name = task_id(params.digest, number, attempt, "advertise_keys")
-    return Task(name, number, attempt, "advertise_keys", params.to_bytes(), b"", b"")
 
 
 def run_script(tasks: list[Task], **options: Any) -> list[Answer | Declined]:
@@ -323,7 +302,7 @@ def test_check51_members_of_an_attempt_train_on_one_message(security):
 
 
 def test_a_member_that_runs_twice_gets_a_hint_in_its_log(caplog):
-    member = _Member(0, print, None, None, None, None, None, None)
+    member = _Member(0, print, None, None, None, None, None, None, None)
     for check in ("repeated", "late", "size"):
         member.leave(RemoteProtocolError("", sender=0, phase="p", check=check))
     assert [bool(record.hint) for record in caplog.records] == [True, True, False]

@@ -29,6 +29,8 @@ class Account:
     attempts : list of Attempted
         Attempts of this process.
     helpers : list of HelperFault
+    epsilon : float or None
+        ε that all attempts of the session have spent; None without a budget.
     """
 
     called: Callable[[int], str]
@@ -36,12 +38,15 @@ class Account:
     stored: bool = False
     attempts: list[Attempted] = field(default_factory=list)
     helpers: list[HelperFault] = field(default_factory=list)
+    epsilon: float | None = None
     _reasons: dict[int, Missing] = field(default_factory=dict)
     _absent: frozenset[int] = frozenset()
     _accepted: set[int] = field(default_factory=set)
 
     def __call__(self, event: events.Event) -> None:
         """Note an event."""
+        if isinstance(event, events.RoundFinished | events.RoundFailed):
+            self.epsilon = event.epsilon
         match event:
             case events.Gathering(missing=missing):
                 self._note(event)

@@ -20,6 +20,7 @@ from secagg.cli.records import (
     Chain,
     Outcome,
     Record,
+    Spent,
     SumFile,
     name_of,
     remove_parts,
@@ -141,6 +142,14 @@ class Book:
         return [self._document(record) for record in Chain.read(self._out).records]
 
     @property
+    def spent(self) -> Spent | None:
+        """Privacy that the session has spent, as the last event of a sum states it."""
+        plan, epsilon = self._sums.plan, self._account.epsilon
+        if plan is None or epsilon is None:
+            return None
+        return Spent(epsilon=epsilon, delta=plan.budget.delta, budget=plan.budget.epsilon)
+
+    @property
     def _place(self) -> int:
         """Number of the next record."""
         return 0 if self._last is None else self._last.record + 1
@@ -159,7 +168,7 @@ class Book:
         sums, account = self._sums, self._account
         params = sums.params(number, self._aggregator)
         request = sums.request(number, self._aggregator)
-        noise = params.noise if isinstance(params, OneShotParams) else None
+        noise = params.noise
         ended = schedule.iso(schedule.now())
         record = Record(
             format=FORMAT,
@@ -187,6 +196,7 @@ class Book:
             sum=kept,
             versions={"secagg": __version__, "protocol": VERSION},
             before=self._chain.head.hex(),
+            spent=self.spent,
         )
         self._chain.append(record)
         self._take(record)
@@ -206,7 +216,8 @@ class Book:
             found["out"] = str(self._out / record.sum.file)
         found |= {"number": record.number, "period": record.period, "outcome": record.outcome}
         found |= {"survivors": len(record.clients), "clients": list(record.clients)}
-        return found | {"missing": to_builtins(record.missing)}
+        found |= {"missing": to_builtins(record.missing)}
+        return found if record.spent is None else found | {"spent": to_builtins(record.spent)}
 
 
 def readable(
@@ -222,6 +233,9 @@ def readable(
         "security": params.security,
     }
     if isinstance(params, RoundParams):
-        return found | {"neighbours": params.neighbours, "min_clients": min_clients}
+        found |= {"neighbours": params.neighbours, "min_clients": min_clients}
+        found |= {"min_survivors": int(params.min_survivors)}
+        noise = params.noise
+        return found if noise is None else found | {"colluders": noise.colluders}
     helpers = [key.hex() for _, key in params.helpers]
     return found | {"min_clients": params.min_clients, "helpers": helpers}

@@ -14,8 +14,9 @@ from secagg.cli.console import call_clients
 from secagg.cli.files import read, read_helpers, read_identity, read_registry
 from secagg.cli.lines import fact
 from secagg.cli.notices import notices
-from secagg.errors import LinkError
+from secagg.errors import BudgetSpent, LinkError
 from secagg.oneshot import OneShotPolicy
+from secagg.privacy import Budget, PrivacyLedger
 from secagg.protocol import ClientPolicy, CohortLedger, Registry
 from secagg.protocol.key_files import client_of
 from secagg.protocol.shape import Bounds, Security
@@ -41,6 +42,7 @@ class Hosting:
     key: Path | None
     operator_port: int
     plain: bool
+    budget: Budget | None = None
 
     async def run(self, work: Callable[[Session], Awaitable[None]]) -> None:
         """Serve a session while a function works with the session, then end the session.
@@ -57,6 +59,7 @@ class Hosting:
             folder=self.folder,
             deadlines=self.deadline,
             registry=self.registry if self.security == "active" else None,
+            budget=self.budget,
         )
         served = http.serve(
             session,
@@ -76,9 +79,9 @@ class Hosting:
             except Exception as error:
                 # an error out of the block leaves the session open, and the clients wait:
                 # the same command tries again with the state in the folder
-                if self.folder is not None:
+                if self.folder is not None and not isinstance(error, BudgetSpent):
                     raise
-                # without state no command can go on, so the session must end first
+                # no command can go on without state or budget, so the session must end first
                 failed = error
         if failed is not None:
             raise failed
@@ -96,6 +99,7 @@ def attend(
     *,
     allow_plain_http: bool,
     ledger: CohortLedger | None = None,
+    spending: PrivacyLedger | None = None,
     min_clients: int | None = None,
 ) -> tuple[Completed, str]:
     """Take part in a session until the end.
@@ -127,6 +131,7 @@ def attend(
                 identity=key,
                 registry=None if registry is None else read_registry(registry),
                 ledger=ledger,
+                spending=spending,
                 policy=_policy(min_clients),
                 one_shot_policy=one_shot,
                 tls=client_context(authority) if url.startswith("https:") else None,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import to_builtins
 
 from secagg.cli.addresses import (
     Authority,
@@ -18,12 +19,24 @@ from secagg.cli.addresses import (
     PlainHttp,
     Url,
 )
-from secagg.cli.console import Json, Log, LogJson, command, examples, file_option, flag
+from secagg.cli.console import (
+    Json,
+    Log,
+    LogJson,
+    command,
+    counted,
+    examples,
+    file_option,
+    flag,
+)
 from secagg.cli.hosting import attend
 from secagg.cli.lines import log_as
+from secagg.cli.planned_noise import DELTA
+from secagg.cli.records import Spent
 from secagg.cli.vectors import Vectors
-from secagg.errors import SecAggError
+from secagg.errors import ParameterError, SecAggError
 from secagg.kit.table import as_json as to_json
+from secagg.privacy import Budget, PrivacyLedger
 from secagg.session import Completed
 
 EXAMPLES = examples(
@@ -32,6 +45,8 @@ EXAMPLES = examples(
     "--vector mon.npy --vector tue.npy",
     "secagg join https://sums.example:8443 --client alice --identity alice.pem --integers "
     "--vector 'counts-{period}.csv' --min-clients 4",
+    "secagg join https://sums.example:8443 --client alice --identity alice.pem --vector v.npy "
+    "--budget 2 --ledger alice.ledger",
 )
 
 
@@ -54,6 +69,27 @@ def join(
     min_clients: LeastClients = None,
     registry: Members = None,
     helpers: HelpersFile = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="EPS",
+            help="ε that all sums of this client's data may spend together, whatever the "
+            "server. At a sum without room in it, or without noise, the client ends and sends "
+            "no vector. Needs --ledger.",
+            show_default="no budget",
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="δ of the budget, well below 1 / clients.", show_default="1e-6"),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        file_option(
+            "Ledger of what the sums have spent; made if missing. Give all clients of the same "
+            "data the same file, and never copy, restore or delete it."
+        ),
+    ] = None,
     authority: Authority = None,
     patience: Patience = 600.0,
     allow_plain_http: PlainHttp = False,
@@ -70,17 +106,21 @@ def join(
     """
     with command():
         log_as(log, json=log_json)
+        spending = _ledger(ledger, budget, delta)
         train = Vectors(vector, integers=integers)
         sums, hint = attend(
             url, client, train, identity, registry, helpers, authority, patience,
-            min_clients=min_clients, allow_plain_http=allow_plain_http,
+            spending=spending, min_clients=min_clients, allow_plain_http=allow_plain_http,
         )  # fmt: skip
         if as_json:
             counts = {"sums": len(sums.rounds), "reports": len(sums.reports)}
             numbers = sorted(sums.rounds + sums.reports)
-            typer.echo(to_json({"client": client, **counts, "numbers": numbers}))
+            privacy = {} if spending is None else {"spent": to_builtins(_spent(spending))}
+            typer.echo(to_json({"client": client, **counts, "numbers": numbers, **privacy}))
         else:
             typer.echo(_counted(sums, len(vector)))
+            if spending is not None:
+                typer.echo(f"{_spent(spending)}, by {counted(spending.sums, 'masked vector')}")
         # the session ended in order, but a script must see the failure
         if not sums:
             remedy = hint or (
@@ -88,6 +128,26 @@ def join(
                 "operator if the sum failed"
             )
             raise SecAggError(f"the session ended, and client {client} was in no sum{remedy}")
+
+
+def _ledger(
+    path: Path | None, epsilon: float | None, delta: float | None
+) -> PrivacyLedger | None:
+    """Return the ledger of the options, or None."""
+    if path is None and epsilon is None and delta is None:
+        return None
+    if path is None or epsilon is None:
+        raise ParameterError(
+            "--budget and --ledger need each other, and --delta needs both: a client without "
+            "a file forgets at its end what it has spent"
+        )
+    return PrivacyLedger(path, Budget(epsilon, DELTA if delta is None else delta))
+
+
+def _spent(ledger: PrivacyLedger) -> Spent:
+    """Return what the sums of a client's data have spent."""
+    epsilon, delta = ledger.budget.epsilon, ledger.budget.delta
+    return Spent(epsilon=ledger.spent.epsilon(delta), delta=delta, budget=epsilon)
 
 
 def _counted(done: Completed, given: int) -> str:

@@ -156,6 +156,8 @@ class Notices(logging.Handler):
                 return f"{self._sum(known['number'])} begins with {known['cohort']:,} {parties}"
             case "RoundFinished":
                 took = f"{known['survivors']:,} {parties}, {duration(known['seconds'])}"
+                spent = known.get("epsilon")
+                took += "" if spent is None else f", ε = {spent:.3g} spent"
                 return f"{self._sum(known['number'])} is done: {took}"
             case "PhaseClosed":
                 came = f"{counted(known['answered'], 'answer')}, {duration(known['seconds'])}"

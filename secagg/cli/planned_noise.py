@@ -1,4 +1,4 @@
-"""Plan of the noise of ``secagg params``: the options, and the plan in words."""
+"""Plan of the noise that clients add: the options, and the plan in words."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from typing import Annotated
 import typer
 
 from secagg.cli.console import Document
+from secagg.cli.lines import fact
 from secagg.errors import ParameterError
 from secagg.graph.graph import Recommendation, count
 from secagg.kit.table import volume
+from secagg.oneshot import OneShotParams
 from secagg.privacy import Plan, against, plan
 from secagg.protocol import RoundParams
 
+DELTA = 1e-6
+"""δ by default."""
 _MOST_BITS = 128
 """Largest `sigma` of a graph."""
 Epsilon = Annotated[
     float | None,
     typer.Option(
-        help="Plan noise for ε-differential privacy of each client over all rounds; needs "
-        "dp-accounting.",
+        help="Noise of the clients for ε-differential privacy of each client over all rounds; "
+        "needs dp-accounting.",
         show_default="no noise",
     ),
 ]
@@ -39,6 +43,21 @@ Norm = Annotated[
         show_default="1",
     ),
 ]
+Colluders = Annotated[
+    int | None,
+    typer.Option(
+        help="Most clients that tell the server their shares of the noise.",
+        show_default="--corrupt of the clients",
+    ),
+]
+MinSurvivors = Annotated[
+    int | None,
+    typer.Option(
+        help="Least number of clients in a sum with noise, which every client demands on the "
+        "complete graph.",
+        show_default="--min-clients, or all but --dropout of the clients",
+    ),
+]
 
 
 def planned(
@@ -51,11 +70,14 @@ def planned(
     delta: float | None,
     rounds: int | None,
     norm: float | None,
+    colluders: int | None = None,
+    min_survivors: int | None = None,
     bits: int | None = None,
 ) -> Plan | None:
-    """Return the plan that the options ask for, or None."""
+    """Return the plan that the options ask for, or None without --epsilon."""
     if epsilon is None:
-        for name, value in (("delta", delta), ("rounds", rounds), ("norm", norm)):
+        given = {"delta": delta, "rounds": rounds, "norm": norm, "colluders": colluders}
+        for name, value in {**given, "min-survivors": min_survivors}.items():
             if value is not None:
                 raise ParameterError(f"--{name} is of the noise; give --epsilon, too")
         return None
@@ -64,10 +86,12 @@ def planned(
         length,
         norm=1.0 if norm is None else norm,
         epsilon=epsilon,
-        delta=1e-6 if delta is None else delta,
+        delta=DELTA if delta is None else delta,
         rounds=1 if rounds is None else rounds,
-        min_survivors=clients - count(dropout, clients),
-        colluders=count(corrupt, clients),
+        min_survivors=clients - count(dropout, clients)
+        if min_survivors is None
+        else min_survivors,
+        colluders=count(corrupt, clients) if colluders is None else colluders,
         bits=bits,
     )
 
@@ -87,6 +111,16 @@ def on_safe_graph(
             if sigma >= _MOST_BITS:
                 raise
             sigma += 1
+
+
+def announced(plan: Plan | None, params: RoundParams | OneShotParams) -> Document:
+    """Print what a plan promises, and against whom; return the plan for JSON."""
+    if plan is None or not isinstance(params, RoundParams):
+        return {}
+    for name, text in in_words(plan, params):
+        if name in ("privacy", "against", "error of the mean"):
+            fact(f"{name}: {text}")
+    return {"privacy": as_document(plan, params)}
 
 
 def as_document(plan: Plan, params: RoundParams) -> Document:

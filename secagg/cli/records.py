@@ -85,6 +85,25 @@ class HelperFault(Struct, frozen=True, kw_only=True):
     check: str
 
 
+class Spent(Struct, frozen=True, kw_only=True):
+    """Privacy that a session has spent with all attempts so far.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        ε of all attempts for this δ, for a client's vectors or zeros in their place.
+    budget : float
+        ε that the session may spend.
+    """
+
+    epsilon: float
+    delta: float
+    budget: float
+
+    def __str__(self) -> str:
+        return f"ε = {self.epsilon:.3g} of {self.budget:g} spent, δ = {self.delta:g}"
+
+
 class Record(Struct, frozen=True, kw_only=True):
     """Record of a sum.
 
@@ -126,13 +145,17 @@ class Record(Struct, frozen=True, kw_only=True):
     clipped : int or None
         Number of clipped elements, if clients report the number.
     noise : float or None
-        σ of the noise that the seed of an honest client adds, in steps of the encoding.
+        σ, in steps of the encoding, of the noise in a sum that nobody knows: of an honest
+        client's seed, or of the fewest honest clients' shares.
     helpers_failed : tuple of HelperFault
     sum : SumFile or None
     versions : dict
         Version of the package, and of the protocol.
     before : str
         Hash of the record before.
+    spent : Spent or None
+        Privacy that the session has spent. None: the session has no budget, or an earlier
+        release wrote the record.
     """
 
     format: int
@@ -160,6 +183,7 @@ class Record(Struct, frozen=True, kw_only=True):
     sum: SumFile | None
     versions: dict[str, str | int]
     before: str
+    spent: Spent | None = None
 
     @property
     def called(self) -> str:

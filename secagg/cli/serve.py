@@ -11,7 +11,7 @@ import typer
 
 from secagg._check import check_integer
 from secagg.cli import console as options
-from secagg.cli import schedule
+from secagg.cli import planned_noise, schedule
 from secagg.cli.addresses import (
     AggregatorKey,
     Authority,
@@ -37,7 +37,13 @@ from secagg.cli.privacy import NoiseSigma, as_noise, told
 from secagg.cli.schedule import Schedule, as_every, refuse_schedule
 from secagg.cli.summands import Columns, Length, Whole, encoding_of, named
 from secagg.cli.sums import Aggregator, Sums, prepare, summed
-from secagg.errors import LinkError, ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg.errors import (
+    BudgetSpent,
+    LinkError,
+    ParameterError,
+    RemoteProtocolError,
+    TooFewSurvivors,
+)
 from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams, OneShotResult
@@ -55,17 +61,30 @@ EXAMPLES = options.examples(
     "--min-clients 4",
     "secagg serve clients.json --columns visits,deaths --integers --clip 100000 --out sums "
     "--helpers h.json --identity a.pem --noise 1e6",
+    "secagg serve clients.json --length 1000 --out sums --security active "
+    "--epsilon 2 --rounds 10 --norm 1",
 )
 
 
 def serve(
     registry: RegistryFile,
-    clip: options.Clip,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the sums.")],
+    clip: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest absolute value of an element.",
+            show_default="needed, except with --epsilon",
+        ),
+    ] = None,
     length: Length = None,
     columns: Columns = None,
     integers: Whole = False,
     noise: NoiseSigma = None,
+    epsilon: planned_noise.Epsilon = None,
+    delta: planned_noise.Delta = None,
+    norm: planned_noise.Norm = None,
+    colluders: planned_noise.Colluders = None,
+    min_survivors: planned_noise.MinSurvivors = None,
     rounds: Annotated[
         int | None,
         typer.Option(
@@ -121,6 +140,9 @@ def serve(
     beside each sum has the clients in the sum, and the missing clients with the reason;
     `secagg verify` checks and prints the records.
 
+    With --epsilon each client adds a share of noise, so that the sums of all --rounds together
+    are differentially private for each client. The session ends when ε is spent.
+
     The exit status is 0 if all registered clients are in every sum, 3 if some are missing, and
     2 if a sum failed.
     """
@@ -134,10 +156,20 @@ def serve(
         calendar = _calendar(every, folder)
         last = rounds if rounds is not None or calendar is not None else 1
         names, size = named(columns, length)
+        if epsilon is not None and last is None:
+            raise ParameterError(
+                "--epsilon is for a number of sums; give --rounds, the number of all periods"
+            )
+        plan = planned_noise.planned(
+            len(known), size, corrupt, dropout,
+            epsilon=epsilon, delta=delta, rounds=None if epsilon is None else last, norm=norm,
+            colluders=colluders, bits=modulus_bits,
+            min_survivors=min_clients if min_survivors is None and epsilon else min_survivors,
+        )  # fmt: skip
         sums = Sums(
             known,
             size,
-            encoding_of(clip, integers=integers),
+            encoding_of(clip, plan, integers=integers),
             modulus_bits,
             threshold,
             kind,
@@ -150,15 +182,16 @@ def serve(
             schedule=calendar,
             columns=names,
             noise=as_noise(noise),
+            plan=plan,
         )
         # an error is shown before any client waits
         first = sums.params(0, aggregator)
-        privacy = told(first)
+        privacy = told(first) | planned_noise.announced(plan, first)
         prepare(out, last if calendar is None else None, folder, names)
         book = Book(out, sums, aggregator)
         hosting = Hosting(
             known, name, folder, deadline, kind, host, port, certificate, key, operator_port,
-            allow_plain_http,
+            allow_plain_http, None if plan is None else plan.budget,
         )  # fmt: skip
 
         async def add(session: Session) -> None:
@@ -171,15 +204,15 @@ def serve(
                 begun = book.begin()
                 try:
                     result = await _next(sums, session, number, aggregator, 3 * deadline)
-                except (TooFewSurvivors, RemoteProtocolError, LinkError) as error:
+                except (BudgetSpent, TooFewSurvivors, RemoteProtocolError, LinkError) as error:
                     book.keep_failure(number, begun, error)
-                    if calendar is None:
+                    if calendar is None or isinstance(error, BudgetSpent):
                         raise
                     text = f"{sums.period(number)}: no sum, {options.with_options(str(error))}"
                 else:
                     text = f"{book.keep(number, begun, result)}: {summed(result, known)}"
                 if not as_json:
-                    typer.echo(text)
+                    typer.echo(text if book.spent is None else f"{text}, {book.spent}")
 
         async def run() -> None:
             # a server that runs for years waits for its helpers in each period

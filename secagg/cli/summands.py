@@ -11,8 +11,9 @@ import typer
 from secagg._check import check_integer
 from secagg.cli.console import counted, flag
 from secagg.cli.tables import as_columns, as_table
-from secagg.encoding import FixedPoint, Integers, Vector
+from secagg.encoding import Bounded, FixedPoint, Integers, Vector
 from secagg.errors import ParameterError
+from secagg.privacy import Plan
 
 Length = Annotated[
     int | None,
@@ -51,8 +52,22 @@ def named(columns: str | None, length: int | None) -> tuple[tuple[str, ...], int
     return names, len(names) if length is None else length
 
 
-def encoding_of(clip: float, *, integers: bool) -> FixedPoint | Integers:
-    """Return the encoding of floats within a clip, or of integers from 0 to the clip."""
+def encoding_of(
+    clip: float | None, plan: Plan | None = None, *, integers: bool
+) -> FixedPoint | Integers | Bounded:
+    """Return the encoding of floats within a clip or a norm, or of integers up to a clip."""
+    if plan is not None:
+        for name in ["--integers"] * integers + ["--clip"] * (clip is not None):
+            raise ParameterError(
+                f"{name} is of sums without --epsilon, and --norm bounds the vectors of a sum "
+                "with noise of the clients; leave out one of them"
+            )
+        return plan.encoding
+    if clip is None:
+        raise ParameterError(
+            "--clip is missing; give the largest absolute value of an element, or --epsilon "
+            "and --norm for sums with noise of the clients"
+        )
     if not integers:
         return FixedPoint(clip)
     if not clip.is_integer():

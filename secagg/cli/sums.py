@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from secagg._check import check_integer
 from secagg.cli.console import called, counted, first_of
@@ -16,10 +16,11 @@ from secagg.cli.records import records_in
 from secagg.cli.requests import Request
 from secagg.cli.schedule import Schedule
 from secagg.cli.summands import suffix
-from secagg.encoding import FixedPoint, Integers
+from secagg.encoding import Bounded, FixedPoint, Integers
 from secagg.errors import ParameterError
 from secagg.oneshot import Noise, OneShotParams, OneShotResult
 from secagg.oneshot.helper_files import HelperEntry
+from secagg.privacy import Plan
 from secagg.protocol import Identity, Registry, RoundParams
 from secagg.protocol.shape import Security
 from secagg.server import RoundResult
@@ -92,7 +93,7 @@ class Sums:
 
     registry: Registry
     length: int
-    encoding: FixedPoint | Integers
+    encoding: FixedPoint | Integers | Bounded
     modulus_bits: int | None
     threshold: int | None
     security: Security
@@ -109,6 +110,8 @@ class Sums:
     """Names of the elements, or ()."""
     noise: Noise | None = None
     """Noise that the helpers of one-shot sums add, or None."""
+    plan: Plan | None = None
+    """Plan of the noise that the clients add in four exchanges, or None."""
 
     def __post_init__(self) -> None:
         if (clients := len(self.registry)) < 3:
@@ -149,7 +152,12 @@ class Sums:
         if aggregator is None and self.noise is not None:
             raise ParameterError(
                 "--noise is added by the helpers of one-shot sums, and the four exchanges have "
-                "none; give --helpers and --identity"
+                "none; give --helpers and --identity, or --epsilon for noise of the clients"
+            )
+        if aggregator is not None and self.plan is not None:
+            raise ParameterError(
+                "--epsilon is for noise of the clients in four exchanges, and --helpers for "
+                "one-shot sums; give --noise in its place, or leave out --helpers"
             )
         return self._round() if aggregator is None else self._one_shot(number, aggregator)
 
@@ -161,6 +169,16 @@ class Sums:
         return params
 
     def _suggested(self, threshold: int | None) -> RoundParams:
+        # "auto" finds k for its own t, so a given t goes with the complete graph
+        neighbours: Literal["auto"] | None = "auto" if threshold is None else None
+        name = self.name.encode()
+        if self.plan is not None:
+            return self.plan.params(
+                session=name,
+                security=self.security,
+                neighbours=neighbours,
+                threshold=threshold,
+            )
         return RoundParams.suggest(
             len(self.registry),
             self.length,
@@ -168,10 +186,9 @@ class Sums:
             security=self.security,
             corrupt=self.corrupt,
             dropout=self.dropout,
-            # "auto" finds k for its own t, so a given t goes with the complete graph
-            neighbours="auto" if threshold is None else None,
+            neighbours=neighbours,
             threshold=threshold,
-            session=self.name.encode(),
+            session=name,
             modulus_bits=self.modulus_bits,
         )
 

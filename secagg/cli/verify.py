@@ -83,6 +83,8 @@ def _lines(record: Record) -> Iterator[str]:
     else:
         of = "" if record.outcome == "full" else f" of {record.registered}"
         yield f"{record.called}: sum of {len(record.clients)}{of} vectors"
+    if record.spent is not None:
+        yield f"  {record.spent}"
     for one in record.missing:
         yield f"  missing {one}"
     for fault in record.helpers_failed:

@@ -1,0 +1,156 @@
+"""`secagg serve --epsilon` and `secagg join --budget`: options, records and real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli_processes import address, invoke, process
+from secagg import BudgetSpent, Registry, http
+from secagg.cli.books import Book
+from secagg.cli.files import create_identity, write_keys
+from secagg.cli.sums import Sums
+from secagg.privacy import Budget, PrivacyLedger, plan
+from secagg.session import LocalLink, Session, take_part
+from secagg.session.completed import Completed
+from secagg.testing import make_identity
+
+NAMES = ("bern", "cork", "delft", "essen", "faro")
+N, LENGTH = len(NAMES), 3
+PLAN = plan(N, LENGTH, norm=1, epsilon=2, delta=1e-6, rounds=2, min_survivors=4, colluders=1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Working folder with a registry, identities, and a vector of each client."""
+    monkeypatch.chdir(tmp_path)
+    keys = {name: create_identity(tmp_path / f"{name}.pem").public for name in NAMES}
+    write_keys(tmp_path / "r.json", keys)
+    np.save(tmp_path / "v.npy", np.full(LENGTH, 0.1))
+    return tmp_path
+
+
+def serve(*more: object) -> tuple[object, ...]:
+    ports = ("--port", 0, "--operator-port", 0)
+    return ("serve", "r.json", "--length", LENGTH, "--out", "sums", *ports, *more)
+
+
+EPSILON = ("--epsilon", 2, "--rounds", 2)
+WRONG = {
+    "no clip": ([], "--clip"),
+    "norm alone": (["--clip", 8, "--norm", 1], "--epsilon"),
+    "survivors alone": (["--clip", 8, "--min-survivors", 4], "--epsilon"),
+    "clip, too": ([*EPSILON, "--clip", 8], "--clip"),
+    "integers": ([*EPSILON, "--integers"], "--integers"),
+    "no number": (["--epsilon", 2, "--every", "day", "--folder", "state"], "--rounds"),
+    "helpers": ([*EPSILON, "--helpers", "h.json", "--identity", "bern.pem"], "--noise"),
+    "colluders": ([*EPSILON, "--colluders", 4], "colluders"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_noise_ends_a_server_before_it_listens(name, folder):
+    more, shown = WRONG[name]
+    (folder / "h.json").write_text(
+        json.dumps(
+            [{"url": "https://h", "suite": "x25519", "hpke": "00" * 32, "ed25519": "00" * 32}]
+        )
+    )
+    ran = invoke(*serve(*more))
+    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+    assert shown in ran.stderr
+    assert not (folder / "sums").exists()
+
+
+def test_record_has_what_all_sums_have_spent(folder):
+    """Members with ledgers, and a third sum that neither side has a budget for."""
+    registry = Registry({name: make_identity(i).public for i, name in enumerate(NAMES)})
+    shape = (PLAN.encoding, PLAN.modulus_bits, None, "semi-honest", 0.2, 0.1)
+    sums = Sums(registry, LENGTH, *shape, name="s", run=b"", plan=PLAN)
+    book = Book(folder, sums, None)
+
+    async def run() -> None:
+        async with Session(registry, deadlines=60, name="s", budget=PLAN.budget) as session:
+            session.watch(book.note)
+            for name in NAMES:
+                ledger = PrivacyLedger(None, PLAN.budget)
+                link = LocalLink(session, name)
+                task = take_part(link, name, lambda m, p: np.zeros(LENGTH), spending=ledger)
+                members.append(asyncio.create_task(task))
+            for number in range(2):
+                begun = book.begin()
+                book.keep(number, begun, await sums.next(session, number, None))
+            begun = book.begin()
+            with pytest.raises(BudgetSpent) as error:
+                await sums.next(session, 2, None)
+            book.keep_failure(2, begun, error.value)
+        assert [await one for one in members] == [2] * N
+
+    members: list[asyncio.Task[Completed]] = []
+    asyncio.run(run())
+    first, second, failed = json.loads(invoke("verify", folder, "--json").stdout)["records"]
+    spent = [one["spent"]["epsilon"] for one in (first, second)]
+    assert 0 < spent[0] < spent[1] <= first["spent"]["budget"] == 2
+    assert (first["noise"], failed["outcome"]) == (float(PLAN.sigma), "failed")
+    assert first["parameters"]["min_survivors"] == 4
+    assert f"ε = {spent[1]:.3g} of 2 spent" in invoke("verify", folder).stdout
+
+
+def test_join_has_a_ledger(folder, monkeypatch):
+    asked = []
+
+    async def taken(*_, spending, **__):
+        asked.append(spending)
+        spending.spend(PLAN.params())
+        return Completed([0], [])
+
+    monkeypatch.setattr(http, "join", taken)
+    client = ("--client", "bern", "--identity", "bern.pem", "--vector", "v.npy")
+    budget = ("--budget", 2, "--delta", 1e-5, "--ledger", "l")
+    ran = invoke("join", "http://127.0.0.1:9", *client, *budget, "--json")
+    assert asked[0].budget == Budget(2, 1e-5)
+    assert json.loads(ran.stdout)["spent"]["epsilon"] == asked[0].spent.epsilon(1e-5)
+    ran = invoke("join", "http://127.0.0.1:9", *client, *budget)
+    assert ran.stdout.splitlines()[-1].endswith("2 masked vectors")
+    for few in (("--budget", 2), ("--ledger", "l"), ("--delta", 1e-5)):
+        assert invoke("join", "http://127.0.0.1:9", *client, *few).exit_code == 2
+
+
+@pytest.mark.large
+def test_noised_sums_by_commands_until_the_budget_ends(folder):
+    """A client with half the server's budget ends after the first of two sums."""
+    options = (*EPSILON, "--min-survivors", 4, "--security", "active", "--json")
+    with process(*serve(*options, "--deadline", 60)) as server:
+        url = address(server, "members")
+        members = []
+        for u, name in enumerate(NAMES):
+            vectors = ("--vector", "v.npy", "--vector", "v.npy", "--registry", "r.json")
+            budget = ("--budget", 2 if u else 1.5, "--ledger", f"{name}.ledger")
+            client = ("join", url, "--client", name, "--identity", f"{name}.pem")
+            members.append(process(*client, *vectors, *budget))
+        running = [one.__enter__() for one in members]
+        ended = [one.communicate() for one in running]
+        out, error = server.communicate()
+        for one in members:
+            one.__exit__(None, None, None)
+    assert server.returncode == 3, error
+    assert [one.returncode for one in running] == [2, 0, 0, 0, 0], ended
+    assert "budget" in ended[0][1]
+    assert all("ε = 2 of 2 spent" in out for out, _ in ended[1:]), ended
+    first, second = json.loads(out)["sums"]
+    assert second["missing"][0] == {
+        "client": "bern",
+        "why": "declined",
+        "phase": "advertise_keys",
+        "check": "",
+    }
+    assert first["spent"]["epsilon"] < second["spent"]["epsilon"] <= 2
+    total = np.load("sums/sum-0.npy")
+    assert 0 < np.abs(total - 0.5).max() < 100
+    # another process of the client finds the ledger
+    with pytest.raises(BudgetSpent):
+        PrivacyLedger("bern.ledger", Budget(1.5, 1e-6)).spend(PLAN.params())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -55,7 +54,10 @@ async def collect(
         if progress is not None:
             progress(study.number, study.step.length)
         result = await ask(study, sites)
+        missing = sites is not None and set(sites) != set(result.survivors)
         try:
+            if missing and plan.privacy is not None:
+                raise ParameterError("a site of the step before is missing; run another plan")
             study = study.then(result.integers)
         except ParameterError as error:
             phase, found = f"step {study.number}", len(result.survivors)
@@ -81,16 +83,15 @@ def rounds(session: Session, n: int, *, security: Security = "semi-honest") -> A
     """
 
     async def ask(study: Study, sites: Collection[int] | None) -> RoundResult:
-        every, most = sites is not None, n if sites is None else len(sites)
-        name = session.name.encode()
-        params = round_params(study, most, name, security=security, every=every)
+        here = None if sites is None else len(sites)
+        params = round_params(study, n, session.name.encode(), security=security, sites=here)
         return await session.round(params, study.message(), cohort=sites)
 
     return ask
 
 
 def round_params(
-    study: Study, n: int, name: bytes, *, security: Security, every: bool
+    study: Study, n: int, name: bytes, *, security: Security, sites: int | None = None
 ) -> RoundParams:
     """Return the parameters of the next step's sum by the four exchanges.
 
@@ -103,21 +104,23 @@ def round_params(
         Name of the session.
     security : "semi-honest" or "active"
         See `RoundParams`.
-    every : bool
-        True: the sum needs all sites. A step without a site is useless, so another attempt is
-        better than such a sum.
+    sites : int, optional
+        Number of sites in the steps before. None: there was no step.
     """
-    step, privacy = study.step, study.plan.privacy
-    suggest = partial(RoundParams.suggest, n, step.length, step.encoding, security=security)
-    if privacy is None and not every:
-        return suggest(session=name)
-    params = suggest(session=name, neighbours=None, threshold=n if every else None)
-    if privacy is None:
-        return params
-    least = min(n, max(privacy.least(n), study.plan.min_sites))
-    if not privacy.by_helpers:  # the noise may need another modulus
-        noise = privacy.noise
-        params = replace(params, noise=noise, min_survivors=least, modulus_bits=None)
+    step, privacy, most = study.step, study.plan.privacy, n if sites is None else sites
+    suggest = partial(RoundParams.suggest, security=security, session=name)
+    if privacy is None and sites is None:
+        return suggest(most, step.length, step.encoding)
+    if privacy is None or privacy.by_helpers:
+        # a step without a site is useless: better another attempt than such a sum
+        params = suggest(most, step.length, step.encoding, neighbours=None, threshold=sites)
+    else:
+        all_pairs = partial(
+            suggest, length=step.length, encoding=step.encoding, neighbours=None
+        )
+        # the same in all steps, as a session demands
+        least = max(privacy.least(n), study.plan.min_sites, all_pairs(n).min_survivors)
+        params = all_pairs(most, noise=privacy.noise, min_survivors=min(n, least))
     check_noise(privacy, params)
     return params
 

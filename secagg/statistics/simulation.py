@@ -78,7 +78,7 @@ def _sum(vectors: Sequence[Digits], way: Way, study: Study) -> Digits:
     """Return the sum of the sites' vectors for the next step."""
     n, step = len(vectors), study.step
     if way == "secagg":
-        params = round_params(study, n, b"study", security="semi-honest", every=False)
+        params = round_params(study, n, b"study", security="semi-honest")
         return simulate_round(vectors, params).integers
     if way != "one-shot":
         check_noise(study.plan.privacy, None)

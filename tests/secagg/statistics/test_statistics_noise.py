@@ -161,8 +161,8 @@ def test_sites_noise_has_the_stated_deviation_in_four_exchanges() -> None:
     study, table = Study(plan), {"x": [50] * 60, "g": [*"ab"] * 30}
     sites = [Site(table, plan) for _ in range(12)]
     vectors = [study.vector(site.records) for site in sites]
-    params = round_params(study, 12, b"study", security="semi-honest", every=False)
-    noise = [simulate_round(vectors, params).integers - 12 * vectors[0] for _ in range(8)]
+    params = round_params(study, 12, b"study", security="semi-honest")
+    noise = [simulate_round(vectors, params).integers - 12 * vectors[0] for _ in range(4)]
     z = np.concatenate(noise) / (SIGMA * math.sqrt(1.5))
     for power, mean, variance in ((1, 0, 1), (2, 1, 2), (4, 3, 96)):
         assert abs(np.mean(z**power) - mean) < 4 * math.sqrt(variance / z.size)
@@ -186,7 +186,7 @@ def test_ledger_of_privacy_ends_the_studies_of_a_table(unit: Any) -> None:
         site, study, squares = Site(table, plan, spending=spending), Study(plan), 0.0
         try:
             while not study.ended:
-                params = round_params(study, 12, b"study", security="active", every=False)
+                params = round_params(study, 12, b"study", security="active")
                 before = spending.spent.squares
                 vector = site(study.message(), params)
                 squares += float(spending.spent.squares - before)
@@ -209,7 +209,7 @@ def test_server_that_may_lie_gets_a_single_attempt() -> None:
     plan = replace(PLAN, privacy=BY_SITES)
     study, table = Study(plan), {"x": range(60), "g": [*"ab"] * 30}
     for security, again in (("semi-honest", True), ("active", False)):
-        params = round_params(study, 12, b"study", security=security, every=False)
+        params = round_params(study, 12, b"study", security=security)
         names = [
             write_name(b"study", AttemptName(bytes(8), 1, k, bytes(8), bytes(32)))
             for k in (1, 2)
@@ -228,7 +228,7 @@ def test_site_refuses_four_exchanges_without_the_noise() -> None:
     """12 sites and 1.5 noises: 12 / (m − 3) ≤ 1.5, so m is 11 or more."""
     plan = replace(PLAN, privacy=BY_SITES)
     study, table = Study(plan), {"x": range(60), "g": [*"ab"] * 30}
-    params = round_params(study, 12, b"study", security="active", every=False)
+    params = round_params(study, 12, b"study", security="active")
     assert (params.min_survivors, params.noise) == (11, Noise(SIGMA, 3))
     assert plan.privacy is not None
     assert Plan.from_bytes(plan.to_bytes()).privacy == BY_SITES
@@ -244,12 +244,12 @@ def test_site_refuses_four_exchanges_without_the_noise() -> None:
         assert caught.value.check == "noise"
     Site(table, plan)(study.message(), params)
     with pytest.raises(ParameterError):  # helpers' noise, and the sites'
-        round_params(Study(PLAN), 12, b"study", security="active", every=False)
+        round_params(Study(PLAN), 12, b"study", security="active")
     with pytest.raises(ParameterError):
         replace(PRIVACY, noises="1.5")
     less = Study(replace(plan, privacy=replace(BY_SITES, noises=1)))
     with pytest.raises(ParameterError):  # no sum of 12 sites has so little noise
-        round_params(less, 12, b"study", security="active", every=False)
+        round_params(less, 12, b"study", security="active")
 
 
 def test_unknown_names_in_weights_raise() -> None:

@@ -23,6 +23,7 @@ from secagg.statistics import (
     Moments,
     Number,
     Plan,
+    Privacy,
     Quantiles,
     Result,
     Site,
@@ -32,6 +33,7 @@ from secagg.statistics import (
     rounds,
     simulate,
 )
+from secagg.statistics.noise import SIGMA
 
 N = 4
 PLAN = Plan(
@@ -50,7 +52,7 @@ def table(site: int) -> dict[str, Any]:
 TABLES = [table(site) for site in range(N)]
 
 
-async def studied(way: str, steps: list[int]) -> Study:
+async def studied(way: str, steps: list[int], plan: Plan = PLAN) -> Study:
     """Study of four sites in a session by one way."""
     session = Session(range(N), name="study", deadlines=30)
     with temporary_journals(3) as journals:
@@ -64,14 +66,14 @@ async def studied(way: str, steps: list[int]) -> Study:
         policy = OneShotPolicy(helpers=frozenset(key for _, key in keys))
         async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             for site in range(N):
-                train = Site(TABLES[site], PLAN, ledger=Ledger())
+                train = Site(TABLES[site], plan, ledger=Ledger())
                 link = LocalLink(session, site)
                 more = {"one_shot_policy": policy} if way == "one-shot" else {}
                 group.create_task(take_part(link, site, train, **more))
             ask = rounds(session, N)
             if way == "one-shot":
                 ask = one_shot(session, N, b"run", keys, reach, security="semi-honest")
-            study = await collect(PLAN, ask, progress=lambda step, _: steps.append(step))
+            study = await collect(plan, ask, progress=lambda step, _: steps.append(step))
             await session.close()
     return study
 
@@ -105,16 +107,33 @@ def test_all_ways_have_the_integers_of_plain_sums(way: str) -> None:
     assert Result.of(study).tables == simulate(PLAN, TABLES, way="plain").tables
 
 
-def test_a_site_that_leaves_ends_the_study() -> None:
-    class Sum:
-        survivors = (0, 1, 2)
+PRIVACY = Privacy(2, "0.00001", max_records=100, noises=2, colluders=1)
+NOISED = Plan(
+    "noised",
+    {"x": Number(0, 100, "0.1")},
+    [Quantiles("x", [0.5], bins=10, steps=2)],
+    privacy=PRIVACY,
+)
 
-        def __init__(self, integers: Any) -> None:
-            self.integers = integers
 
+def test_sites_add_the_noise_of_each_step() -> None:
+    """A sum of 4 sites has 4 / (3 − 1) noises."""
+    study = asyncio.run(studied("rounds", [], NOISED))
+    for number, sums in enumerate(study.past):
+        before = Study(NOISED, study.past[:number])
+        vectors = [before.vector(Site(one, NOISED).records) for one in TABLES]
+        z = (sums - np.sum(vectors, axis=0)) / (SIGMA * np.sqrt(2))
+        # 0 with chance e^−14 in an element
+        assert 0 < np.min(abs(z)) < np.max(abs(z)) < 7
+        assert abs(np.mean(z**2) - 1) < 5 * np.sqrt(2 / z.size)
+
+
+@pytest.mark.parametrize("plan", [PLAN, NOISED], ids=["exact", "noised"])
+def test_a_site_that_leaves_ends_the_study(plan: Plan) -> None:
     async def ask(study: Study, sites: Any) -> Any:
         here = TABLES if study.number == 1 else TABLES[:3]
-        return Sum(np.sum([study.vector(Site(one, PLAN).records) for one in here], axis=0))
+        sums = np.sum([study.vector(Site(one, plan).records) for one in here], axis=0)
+        return SimpleNamespace(integers=sums, survivors=range(len(here)))
 
     with pytest.raises(TooFewSurvivors):
-        asyncio.run(collect(PLAN, ask))
+        asyncio.run(collect(plan, ask))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 import re
 from collections.abc import Callable
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+import independent_bounded
 from harness import make_params
-from secagg import ClientPolicy, FixedPoint, Integers, ParameterError, Phase
+from independent_noise import bound, scaled_share
+from secagg import Bounded, ClientPolicy, FixedPoint, Integers, Noise, ParameterError, Phase
 from secagg.graph import privacy_bits, recommend, smallest_cohort, tails
 from secagg.protocol.traffic import client_traffic
 
@@ -199,6 +202,7 @@ def test_constants_have_their_values(row: list[str]) -> None:
 
 
 ONES = Integers(max=1)
+ROTATION = independent_bounded.Rotation(independent_bounded.Bounded(1.0, 9), b"", 4, False)
 WIDE = {"encoding": ONES, "modulus_bits": 64}
 BOUNDS: dict[str, tuple[Callable[[int], object], int, int]] = {
     # accepted at the value, rejected one step beyond it in this direction
@@ -221,6 +225,29 @@ BOUNDS: dict[str, tuple[Callable[[int], object], int, int]] = {
         2 * 5 * math.ceil(1.7 * 8) * 3 + 1,
         -1,
     ),
+    "modulus with noise": (
+        lambda r: make_params(5, 4, modulus=r, encoding=Integers(max=7), noise=Noise(200, 1)),
+        5 * 7 + 1 + 2 * bound(scaled_share(256 * 200, 4, 1), 5),
+        -1,
+    ),
+    "modulus of Bounded": (
+        lambda r: make_params(5, modulus=r, encoding=Bounded(1.0, 9)),
+        next(r for r in itertools.count(3) if ROTATION.has_room(5, r, 0)),
+        -1,
+    ),
+    "s, deviation of a client's noise": (
+        # four honest shares of 1024 / 256 steps each, rounded up
+        lambda scaled: make_params(5, 4, noise=Noise(Fraction(scaled, 256))),
+        2 * 1023 + 1,
+        -1,
+    ),
+    "colluders of the noise": (
+        lambda c: make_params(5, 4, noise=Noise(200, c), modulus_bits=40),
+        4 - 2,
+        1,
+    ),
+    "steps of Bounded": (lambda steps: Bounded(1.0, steps), 2**30, 1),
+    "norm of Bounded": (lambda exponent: Bounded(2.0**exponent, 1), 100, 1),
     "sum": (
         lambda total: make_params(7, encoding=Integers(max=-(-total // 7)), modulus_bits=64),
         2**63 - 1,

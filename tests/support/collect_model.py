@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from collect_parts import Collected, Databases
 from oneshot_parties import Parties, parties, registry_for
 from secagg import DatabaseError, ParameterError, RemoteProtocolError, TooFewSurvivors
-from secagg.collect import Asking, Closer, State, Worker, batches
+from secagg.collect import Asking, Closer, Database, State, Worker, batches
 from secagg.collect.close import drop, result
 from secagg.collect.reports import Verdict
 from secagg.oneshot import Accumulator, OneShotParams
@@ -78,6 +78,7 @@ class Expected:
 class Process:
     """Worker or closer under way."""
 
+    database: Database
     task: asyncio.Task[object]
     calls: Gated
 
@@ -209,19 +210,19 @@ class AnyCollection(RuleBasedStateMachine):
     @rule()
     def work(self) -> None:
         """A process begins that works on a slice."""
-        calls = Gated()
+        database, calls = self.databases.connect(), Gated()
         registry = registry_for(self.made.params)
-        worker = Worker(self.databases.connect(), self.asking(), registry, thread=calls)
-        self.begin(worker.step, calls)
+        worker = Worker(database, self.asking(), registry, thread=calls)
+        self.begin(worker.step, database, calls)
 
     @precondition(lambda self: len(self.processes) < 4)
     @rule(data=st.data())
     def lead(self, data: st.DataObject) -> None:
         """A process begins that leads a batch a step further."""
-        number, calls = data.draw(st.integers(0, len(self.batches) - 1)), Gated()
-        registry = registry_for(self.made.params)
-        closer = Closer(self.databases.connect(), self.asking(), registry, calls)
-        self.begin(lambda: closer.step(number), calls)
+        number = data.draw(st.integers(0, len(self.batches) - 1))
+        database, calls = self.databases.connect(), Gated()
+        closer = Closer(database, self.asking(), registry_for(self.made.params), calls)
+        self.begin(lambda: closer.step(number), database, calls)
 
     @precondition(lambda self: self.processes)
     @rule(data=st.data(), times=st.integers(1, 6))
@@ -294,8 +295,13 @@ class AnyCollection(RuleBasedStateMachine):
 
         return Asking(reach, clock=Clock(lambda: 0.0, never))
 
-    def begin(self, step: Callable[[], Coroutine[None, None, object]], calls: Gated) -> None:
-        self.processes.append(Process(self.loop.create_task(step()), calls))
+    def begin(
+        self,
+        step: Callable[[], Coroutine[None, None, object]],
+        database: Database,
+        calls: Gated,
+    ) -> None:
+        self.processes.append(Process(database, self.loop.create_task(step()), calls))
         self.settle()
 
     def end(self, process: Process) -> None:
@@ -317,6 +323,7 @@ class AnyCollection(RuleBasedStateMachine):
         """Forget processes that are done; some errors are right."""
         for process in [one for one in self.processes if one.task.done()]:
             self.processes.remove(process)
+            process.database.close()  # a server of PostgreSQL has few connections
             try:
                 process.task.result()
             except asyncio.CancelledError:

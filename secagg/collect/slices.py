@@ -83,9 +83,9 @@ def renew(tx: Transaction, lease: Lease, seconds: float) -> bool:
     return _update(tx, lease, "until = ?", tx.now() + seconds)
 
 
-def release(tx: Transaction, lease: Lease) -> bool:
-    """End a lease without a result; return False if the lease was taken."""
-    return _update(tx, lease, "until = ?", 0.0)
+def release(tx: Transaction, lease: Lease) -> None:
+    """End a lease without a result, unless the lease was taken."""
+    _update(tx, lease, "until = ?", 0.0)
 
 
 def finish(tx: Transaction, lease: Lease, part: bytes, rejected: Rejected) -> bool:
@@ -114,9 +114,14 @@ def unfinished(tx: Transaction, batch: int) -> int:
 
 
 def parts(database: Database, batch: int) -> Iterator[Part]:
-    """Yield the results of the slices of a batch; raise `Unfinished` at a slice without."""
+    """Yield the results of the slices of a batch; raise `Unfinished` at a slice without.
+
+    `Unfinished` is raised for a batch without slices, too: another process finished the batch.
+    """
     with database.transaction() as tx:
         count = tx.number("SELECT count(*) FROM secagg_slices WHERE batch = ?", batch)
+    if not count:
+        raise Unfinished
     for at in range(count):
         with database.transaction() as tx:
             row = tx.one(

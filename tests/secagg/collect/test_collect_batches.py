@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 
 import pytest
 
-from collect_faults import Death, Interposed
+from collect_faults import BEGIN, Death, Interposed
 from collect_parts import Collected, Databases, Rejecting
 from oneshot_parties import parties
 from secagg import DatabaseError, ParameterError, RemoteProtocolError, TooFewSurvivors
@@ -212,3 +213,21 @@ async def test_slice_of_a_worker_that_lost_the_database_waits_for_no_lease(
         with pytest.raises(DatabaseError):
             await worker.step()
         await collected.finish()
+
+
+async def test_batch_that_ends_while_a_closer_looks_has_no_other_error(
+    databases: Databases,
+) -> None:
+    """The slices are gone: all are finished, and they have no reports."""
+    with parties() as made:
+        collected, begun = Collected(databases.open(), made), count()
+        collected.report(0, 1, 2)
+        collected.close()
+
+        def before(statement: str) -> None:
+            # the closer has read the state
+            if statement == BEGIN and next(begun) == 1:
+                close.drop(databases.connect(), 0)
+
+        closer = collected.closer(database=Interposed(databases.connect(), before))
+        assert await closer.step(0) == State.DONE

@@ -134,11 +134,6 @@ def get(tx: Transaction, number: int) -> Batch:
     return rows[0]
 
 
-def of_session(tx: Transaction, session: StoredSession) -> list[Batch]:
-    """Return the batches of a session, the oldest first."""
-    return _select(tx, "session = ? ORDER BY number", session.number)
-
-
 def in_states(tx: Transaction, *states: State) -> Sequence[Batch]:
     """Return the batches in some states, the oldest first."""
     marks = ", ".join("?" * len(states))

@@ -257,8 +257,8 @@ class AnyCollection(RuleBasedStateMachine):
         """States go forward only, and a list that is fixed stays, with the right clients."""
         if not hasattr(self, "batches"):
             return
+        found = self.collected.stored()
         with self.serves[0].transaction() as tx:
-            found = batches.of_session(tx, self.collected.session)
             rows = [batches.stored(tx, one.number) for one in found]
         assert len(found) == len(self.batches)
         order = list(State)
@@ -331,11 +331,7 @@ class AnyCollection(RuleBasedStateMachine):
             except RemoteProtocolError as error:
                 assert error.check == "helpers", "helpers that start again and again"
             except DatabaseError:
-                assert State.DONE in {batch.state for batch in self.states()}
-
-    def states(self) -> Sequence[batches.Batch]:
-        with self.serves[0].transaction() as tx:
-            return batches.of_session(tx, self.collected.session)
+                assert State.DONE in {batch.state for batch in self.collected.stored()}
 
     async def finish(self) -> None:
         registry = registry_for(self.made.params)

@@ -9,6 +9,7 @@ from pathlib import Path
 from oneshot_parties import Parties, registry_for
 from secagg import Registry
 from secagg.collect import Asking, Closer, Database, State, Worker, batches, reports
+from secagg.collect.batches import Batch
 from secagg.collect.reports import Report, Verdict
 from secagg.collect.schema import migrate
 from secagg.collect.sqlite import SQLite
@@ -85,7 +86,13 @@ class Collected:
         endorsements = [helper.endorse() for helper in made.helpers] if endorsed else []
         with database.transaction() as tx:
             self.session = batches.begin(tx, made.params, endorsements, message)
-            self.batch = batches.of_session(tx, self.session)[0].number
+        self.batch = self.stored()[0].number
+
+    def stored(self) -> list[Batch]:
+        """Return the batches of the session, the oldest first."""
+        with self.database.transaction() as tx:
+            found = batches.in_states(tx, *State)
+        return [batch for batch in found if batch.session == self.session.number]
 
     def report(self, *clients: int, database: Database | None = None) -> list[Verdict]:
         """Send the reports of clients, each the same whenever it is sent."""

@@ -284,6 +284,23 @@ async def test_batches_close_at_the_ends_of_periods(
         assert collected.report(9) == [Verdict.STORED]
 
 
+async def test_absence_of_an_open_batch_is_told_once(
+    databases: Databases, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is told once more after a session that began, and ended."""
+    database = databases.open()
+    with parties() as made, parties(session=b"next model") as other:
+        run = Run(Collected(database, made), tmp_path)
+        for batch in range(2):
+            await run.until(passes(3), MINUTE)
+            assert "no batch is open" not in capsys.readouterr().err
+            close.drop(database, batch)
+            await run.until(passes(3), MINUTE)
+            assert capsys.readouterr().err.count("no batch is open") == 1
+            if batch == 0:
+                Collected(database, other)
+
+
 async def test_batch_without_helpers_waits_alone(
     databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/collect/reports.py": "collect_reports collect_races collect_sums",
         "secagg/collect/schema.py": "collect_reports",
         "secagg/collect/metrics.py": "collect_operator",
+        "secagg/collect/offers.py": "collect_service collect_client",
         "secagg/collect/operator.py": "collect_operator",
         "secagg/collect/overview.py": "collect_operator",
         "secagg/collect/service.py": "collect_service collect_client collect_operator",

@@ -40,7 +40,8 @@ def begin_session(
     Raises
     ------
     ParameterError
-        The endorsements are not 64 bytes each, or the parameters do not name the message.
+        The endorsements are not 64 bytes each, or the parameters do not name the message. Or
+        the message is longer; then pass a digest of the content.
     DatabaseError
         The database failed.
     """

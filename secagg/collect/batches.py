@@ -54,24 +54,7 @@ def begin(
     endorsements: Iterable[bytes] = (),
     message: bytes = b"",
 ) -> StoredSession:
-    """Return the session of `params`; a new session is stored, with the first batch open.
-
-    Parameters
-    ----------
-    tx : Transaction
-    params : OneShotParams
-    endorsements : iterable of bytes
-        ``Helper.endorse()`` of all helpers, in order; or none.
-    message : bytes
-        Message of the application to all clients; `params` name the message by
-        `secagg.session.bind`.
-
-    Raises
-    ------
-    ParameterError
-        The endorsements are not 64 bytes each, or the parameters do not name the message. Or
-        the message has more than 8 MiB; then pass a digest of the content.
-    """
+    """Begin a session in a transaction; see `secagg.collect.begin_session`."""
     if len(message) > sessions.MOST_MESSAGE:
         raise ParameterError(
             f"the message has {len(message):,} bytes, and a session takes "

@@ -8,14 +8,10 @@ repeated.
 
 from __future__ import annotations
 
-import logging
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
-from typing import NamedTuple, TypeVar
 
-import msgspec
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
@@ -24,10 +20,10 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from secagg._check import check_kind
-from secagg.collect import batches, sessions
-from secagg.collect.database import Database, Transaction
+from secagg.collect.database import Database
 from secagg.collect.intake import Intake
 from secagg.collect.metrics import Metrics
+from secagg.collect.offers import RETRY, Offers, away
 from secagg.collect.operator import Operator
 from secagg.collect.reports import Report, Verdict
 from secagg.collect.sessions import StoredSession
@@ -43,15 +39,6 @@ from secagg.oneshot import messages
 from secagg.protocol import Registry
 from secagg.session.exchange import Thread
 
-logger = logging.getLogger("secagg.collect")
-
-T = TypeVar("T")
-_SESSIONS = 64
-"""Sessions whose parameters are in memory at once."""
-_OFFERS = 1 << 25
-"""Bytes of answers with parameters that are in memory, unless a single answer has more."""
-_RETRY = 10
-"""Seconds after which a batch may have room, or the database may be back."""
 # functions: an error that is raised twice would keep the bodies of both requests
 _PROBLEMS = {
     Verdict.OTHER: partial(
@@ -62,7 +49,7 @@ _PROBLEMS = {
         503,
         "full",
         "the batch has no room; try again when the next is open",
-        retry_after=_RETRY,
+        retry_after=RETRY,
     ),
     Verdict.CLOSED: partial(
         Problem,
@@ -72,13 +59,6 @@ _PROBLEMS = {
         latest="../../parameters",  # beside /v1/parameters, also behind a proxy with a prefix
     ),
 }
-
-
-class _Known(NamedTuple):
-    """Session, without the message, and the bytes of the answer with the parameters."""
-
-    session: StoredSession
-    size: int
 
 
 class _Offer(bodies.Bytes):
@@ -117,8 +97,7 @@ class Service:
         self.metrics = Metrics(lambda: self._budget.held)
         self._intake = Intake(database, self._thread, self.metrics.committed)
         self._free = list(range(limits.polls))
-        self._known: OrderedDict[bytes, _Known] = OrderedDict()
-        self._offers: OrderedDict[bytes, bytes] = OrderedDict()
+        self._offers = Offers(database, self._thread, signed=registry is not None)
 
     def routes(self) -> list[Route]:
         """Return the routes of the application."""
@@ -134,14 +113,14 @@ class Service:
         """Respond with parameters and endorsements: of a digest, or of the newest session."""
         named = request.path_params.get("digest")
         with self.metrics.answering("parameters"), ExitStack() as stack:
-            digest = await self._run(batches.newest) if named is None else _digest(named)
-            known = await self._find(digest)
+            digest = await self._offers.newest() if named is None else _digest(named)
+            known = await self._offers.find(digest)
             slot = self._take_slot()
             stack.callback(self._free.append, slot)
             body = self._budget.whole(known.size, slot)
             await body.enter()  # before the answer is in memory: a message may be large
             try:
-                content = self._offers.get(digest) or await self._read_offer(digest)
+                content = await self._offers.content(digest)
             except BaseException:
                 body.leave()
                 raise
@@ -161,7 +140,7 @@ class Service:
 
     async def _store(self, request: Request) -> Verdict:
         """Return the verdict on a report, after the commit."""
-        session = (await self._find(_digest(request.path_params["digest"]))).session
+        session = (await self._offers.find(_digest(request.path_params["digest"]))).session
         length = bodies.content_length(request, session.params.layout.report)
         slot = self._take_slot()
         try:
@@ -170,7 +149,7 @@ class Service:
                 client = self._check(content, session)
                 return await self._intake.add(session, Report.of(client, content))
         except DatabaseError as error:
-            raise _away(error) from None
+            raise away(error) from None
         finally:
             self._free.append(slot)
 
@@ -191,53 +170,6 @@ class Service:
         if not self._free:
             raise busy("too many requests are under way")
         return self._free.pop()
-
-    async def _find(self, digest: bytes) -> _Known:
-        """Return the session with a digest; raise `Problem` 404 without any."""
-        known = self._known.get(digest)
-        if known is None:
-            session, content = await self._read(digest)
-            session.message = b""  # the message may have megabytes
-            known = self._known[digest] = _Known(session, len(content))
-            while len(self._known) > _SESSIONS:
-                self._known.popitem(last=False)
-        return known
-
-    async def _read_offer(self, digest: bytes) -> bytes:
-        _, content = await self._read(digest)
-        return content
-
-    async def _read(self, digest: bytes) -> tuple[StoredSession, bytes]:
-        """Return a session of the database, and the answer with the parameters."""
-        session = await self._run(lambda tx: sessions.find(tx, digest))
-        if session is None:
-            raise Problem(404, "parameters", "there is no such session, or none is open")
-        if session.params.active and self._registry is None:
-            logger.error("session %s is active; serve it with the clients' keys", session.name)
-            raise Problem(503, "server", "the server lacks the keys of the clients")
-        offer: dict[str, str | bytes | list[bytes]] = {
-            "digest": digest.hex(),
-            "parameters": session.params.to_bytes(),
-            "endorsements": session.endorsements,
-        }
-        if session.message:
-            offer["message"] = session.message
-        content = self._offers[digest] = msgspec.json.encode(offer)
-        while sum(map(len, self._offers.values())) > _OFFERS and len(self._offers) > 1:
-            self._offers.popitem(last=False)
-        return session, content
-
-    async def _run(self, read: Callable[[Transaction], T]) -> T:
-        """Return what a call in the thread of the database reads."""
-
-        def run() -> T:
-            with self._database.transaction() as tx:
-                return read(tx)
-
-        try:
-            return await self._thread.run(run)
-        except DatabaseError as error:
-            raise _away(error) from None
 
 
 @asynccontextmanager
@@ -315,13 +247,6 @@ def _pages(origins: Sequence[str]) -> list[Middleware]:
         expose_headers=["Link", "Retry-After"],
     )
     return [cors] if allowed else []
-
-
-def _away(error: DatabaseError) -> Problem:
-    # without the error's text, which can name machines of the operator
-    logger.error("%s", error)
-    why = "the server's database is away; send the same report again"
-    return Problem(503, "database", why, retry_after=_RETRY)
 
 
 def _digest(name: str) -> bytes:

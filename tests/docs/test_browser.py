@@ -251,7 +251,7 @@ def databases(ram_path: Path) -> Iterator[Databases]:
 def test_report_of_a_web_page_is_in_the_exact_sum(
     tmp_path: Path, databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("secagg.collect.service._RETRY", 0)
+    monkeypatch.setattr("secagg.collect.offers.RETRY", 0)
     asyncio.run(report_by_a_page(tmp_path, databases))
 
 

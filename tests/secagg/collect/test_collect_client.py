@@ -84,7 +84,7 @@ async def test_report_without_an_acknowledgement_is_sent_again(
     databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commit was done, but the client does not know; the same bytes count once."""
-    monkeypatch.setattr("secagg.collect.service._RETRY", 1)
+    monkeypatch.setattr("secagg.collect.offers.RETRY", 1)
     failures = iter(range(2))
 
     def before(statement: str) -> None:

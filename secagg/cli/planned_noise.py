@@ -118,7 +118,7 @@ def announced(plan: Plan | None, params: RoundParams | OneShotParams) -> Documen
     if plan is None or not isinstance(params, RoundParams):
         return {}
     for name, text in in_words(plan, params):
-        if name in ("privacy", "against", "error of the mean"):
+        if name in ("noise", "against", "error of the mean"):
             fact(f"{name}: {text}")
     return {"privacy": as_document(plan, params)}
 
@@ -173,6 +173,7 @@ def in_words(plan: Plan, params: RoundParams) -> list[tuple[str, str]]:
         ("utility", f"{signal:.3g} × the error, if all clients agree on a vector of this norm"),
         ("Python", f"plan({_arguments(plan)})"),
         ("", f".params({_of(graph)}, session=…)"),
+        ("serve", f"secagg serve … {_options(plan)}"),
     ]
 
 
@@ -188,6 +189,21 @@ def _arguments(plan: Plan) -> str:
         "bits": plan.modulus_bits,
     }
     return f"{plan.n_clients}, {plan.length}, {_of(named)}"
+
+
+def _options(plan: Plan) -> str:
+    """Return the options of ``secagg serve``."""
+    named = {
+        "length": plan.length,
+        "epsilon": plan.budget.epsilon,
+        "delta": plan.budget.delta,
+        "rounds": plan.rounds,
+        "norm": plan.norm,
+        "min-survivors": plan.min_survivors,
+        "colluders": plan.colluders,
+        "modulus-bits": plan.modulus_bits,
+    }
+    return " ".join(f"--{name} {value}" for name, value in named.items())
 
 
 def _of(given: Mapping[str, float | None]) -> str:

@@ -18,7 +18,7 @@ import secagg.cli.params
 import secagg.cli.simulate
 from harness import make_params
 from secagg import FixedPoint, Integers, RoundParams
-from secagg.cli import app
+from secagg.cli import app, planned_noise
 from secagg.cli.params import estimate
 from secagg.cli.simulate import dropouts
 from secagg.graph import recommend
@@ -83,8 +83,20 @@ def test_params_plans_noise() -> None:
     assert params == eval(f"found{made})", {"found": found})  # noqa: S307
     assert shown["smallest_cohort"] >= params.min_survivors
     assert noise["against"] == against(params)
+    assert "--rounds 1 --norm 1.0 --min-survivors 190 --colluders 20" in " ".join(text.split())
     assert "noise" not in document("params", "--clients", "20")
     assert invoke("params", "--clients", "20", "--rounds", "3").exit_code == 2
+
+
+def test_plan_is_announced_before_clients_wait(capsys) -> None:
+    pytest.importorskip("dp_accounting")
+    found = plan(20, 9, norm=1, epsilon=3, delta=1e-7)
+    params = found.params(session=b"s", security="active")
+    assert planned_noise.announced(found, params)["privacy"]["epsilon"] == 3
+    told = "".join(capsys.readouterr())
+    for word in ("ε = 3", against(params), "error of the mean"):
+        assert word in told
+    assert planned_noise.announced(None, params) == {}
 
 
 def test_params_options_reach_the_finder() -> None:

@@ -155,9 +155,16 @@ class Plan:
         least = math.ceil(math.log2(self.rounds / (self.budget.delta * EXPOSED)))
         for sigma in range(min(128, max(40, least)), 129):
             k, t = suggest_pair(n, corrupt, dropout, security, neighbours, threshold, sigma)
+            if threshold is None:
+                t = min(t, m)
+            elif t > m:
+                raise ParameterError(
+                    f"threshold is {t}, but the noise is planned for {m} survivors; plan with "
+                    f"min_survivors={t} or more"
+                )
             found = RoundParams(
                 n_clients=n,
-                threshold=min(t, m) if k is None and threshold is None else t,
+                threshold=t,
                 length=self.length,
                 encoding=self.encoding,
                 modulus_bits=self.modulus_bits,

@@ -158,6 +158,9 @@ def test_parameters_of_a_plan_have_its_numbers(counts):
     params = found.params(session=b"s", neighbours=None)
     assert (params.n_clients, params.min_survivors, params.noise.colluders) == counts
     assert params.share.scaled == found.share * 256
+    if m < n:
+        with pytest.raises(ParameterError):
+            found.params(session=b"s", neighbours=None, threshold=m + 1)
 
 
 @pytest.mark.parametrize("sigma", [6, 40, 1000.5])

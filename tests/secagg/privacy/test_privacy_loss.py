@@ -17,6 +17,7 @@ from secagg.privacy.distance import Distance
 
 dp_accounting = pytest.importorskip("dp_accounting")
 from dp_accounting import rdp  # noqa: E402
+from dp_accounting.pld import privacy_loss_distribution  # noqa: E402
 
 
 def stated(deviation: int, shares: int, square: int, delta: float, elements: int = 1) -> float:
@@ -88,6 +89,20 @@ def test_terms_of_the_proof_add_up_to_the_bound(v):
         below = shape - a**6 / 181_440 - a**4 / (8640 * w) - 1 / (512 * w**2)
         assert above * v**2 < 7.1
         assert below * v**2 > -0.01
+
+
+@pytest.mark.parametrize(("shares", "shift", "sums"), [(10, 5, 10), (50, 5, 100)])
+def test_epsilon_of_many_sums_against_the_composed_loss(shares, shift, sums):
+    """A lower estimate by the distribution of the privacy loss, of Doroshenko et al. 2022."""
+    law = privacy_loss_distribution.from_discrete_gaussian_mechanism(
+        4 * math.sqrt(shares),
+        sensitivity=shift,
+        value_discretization_interval=1e-3,
+        pessimistic_estimate=False,
+    )
+    exact = law.self_compose(sums).get_epsilon_for_delta(1e-6)
+    found = (Loss.of_shares(Fraction(16), shares, 1, Fraction(shift**2)) * sums).epsilon(1e-6)
+    assert exact < found < 1.02 * exact
 
 
 def test_few_steps_fall_back_to_the_published_bound():

@@ -165,10 +165,11 @@ def status(
         found = []
         with opened.transaction() as tx:
             for batch in batches.in_states(tx, *State):
-                row = {**batch._asdict(), "slices_left": slices.unfinished(tx, batch.number)}
-                found.append(row)
+                row = {**batch._asdict(), "dropped": batch.dropped == 1}
+                found.append({**row, "slices_left": slices.unfinished(tx, batch.number)})
         lines = [
-            f"batch {one['number']} of session {one['session']}: {one['state']}, "
+            f"batch {one['number']} of session {one['session']}: "
+            f"{'dropped' if one['dropped'] else one['state']}, "
             f"{options.counted(one['reports'], 'report')}, "
             f"{options.counted(one['slices_left'], 'slice')} left"
             for one in found

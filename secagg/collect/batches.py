@@ -18,7 +18,7 @@ from secagg.session.wire import check_bound
 
 _SLICE = 1 << 12
 """Reports of a slice, on average."""
-_COLUMNS = "number, session, place, state, reports, begun, changed"
+_COLUMNS = "number, session, place, state, reports, begun, changed, dropped"
 
 
 class Batch(NamedTuple):
@@ -37,6 +37,8 @@ class Batch(NamedTuple):
         Number of acknowledged reports.
     begun, changed : float
         Times in seconds since 1970: the batch was opened, and the state last changed.
+    dropped : int
+        1 if the operator dropped the batch, which is *done* without a sum; else 0.
     """
 
     number: int
@@ -46,6 +48,7 @@ class Batch(NamedTuple):
     reports: int
     begun: float
     changed: float
+    dropped: int
 
 
 def begin(
@@ -223,7 +226,7 @@ def drop(tx: Transaction, number: int, outcome: bytes) -> bool:
         False in any other state.
     """
     statement = (
-        "UPDATE secagg_batches SET state = 'done', changed = ?, list = NULL, "
+        "UPDATE secagg_batches SET state = 'done', dropped = 1, changed = ?, list = NULL, "
         "reservations = NULL, outcome = ? "
         "WHERE number = ? AND state IN ('closing', 'fixed', 'reserved')"
     )

@@ -4,8 +4,9 @@ Version 1:
 
 - ``secagg_sessions``: a row for each `OneShotParams`, with the message to the clients. A client
   is in one batch of a session.
-- ``secagg_batches``: a row for each batch, with the state, the number of reports, the fixed
-  list as bytes of an accumulator, the helpers' reservations, and the outcome.
+- ``secagg_batches``: a row for each batch, with the state, the number of reports, 1 if the
+  operator dropped the batch, the fixed list as bytes of an accumulator, the helpers'
+  reservations, and the outcome.
 - ``secagg_clients``: the client and the SHA-256 of each acknowledged report, also after the
   report was dropped.
 - ``secagg_slices``: ranges of places of a closing batch, their leases, and the partial
@@ -31,7 +32,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE secagg_batches (number BIGINT PRIMARY KEY, session BIGINT NOT NULL, "
         "place BIGINT NOT NULL, state TEXT NOT NULL, begun DOUBLE PRECISION NOT NULL, "
         "changed DOUBLE PRECISION NOT NULL, "
-        "reports BIGINT NOT NULL, list BYTEA, reservations BYTEA, outcome BYTEA, "
+        "reports BIGINT NOT NULL, dropped BIGINT NOT NULL DEFAULT 0, "
+        "list BYTEA, reservations BYTEA, outcome BYTEA, "
         "UNIQUE (session, place))",
         # a second open batch of a session would take reports that nobody closes
         "CREATE UNIQUE INDEX secagg_open ON secagg_batches (session) WHERE state = 'open'",

@@ -168,6 +168,8 @@ def test_batches_of_a_process_that_stays(
     assert abs(int(numbers.split(",")[0]) - 90) < 60, "noise of two seeds"
     assert invoke("collect", "drop", database, 0).exit_code == 2
     assert succeeded("collect", "drop", database, 1)["outcome"] == "dropped"
+    found = succeeded("collect", "status", database)["batches"]
+    assert [batch["dropped"] for batch in found] == [False, True]  # type: ignore[attr-defined]
     assert invoke(*closing, "--batch", 1).exit_code == 2
     succeeded(*closing)  # the signal may have come before the reports were dropped
     assert succeeded(*closing, "--keep", 0)["sums"] == []

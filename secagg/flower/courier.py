@@ -22,7 +22,13 @@ from flwr.app import Error, Message, RecordDict
 from flwr.serverapp import Grid
 
 from secagg._printable import printable
-from secagg.errors import LinkError, ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg.errors import (
+    BudgetSpent,
+    LinkError,
+    ParameterError,
+    RemoteProtocolError,
+    TooFewSurvivors,
+)
 from secagg.flower.grid import FixedNodes, Prepared
 from secagg.flower.wire import (
     ERROR,
@@ -117,6 +123,11 @@ class Courier(Exchanges):
             hint = (
                 "; with ParameterError: other bounds than at its first sum, or its policy, "
                 "such as a min_clients above that of the sum"
+            )
+        if f"with {BudgetSpent.__name__}" in self.lost:
+            hint += (
+                "; with BudgetSpent: its budget has no room for a sum with this noise, so end "
+                "the training, or add more noise"
             )
         if self.lost:
             lost = ", ".join(f"{count:,} {how}" for how, count in self.lost.items())

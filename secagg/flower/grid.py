@@ -19,9 +19,9 @@ from flwr.app import Message, MetricRecord, RecordDict
 from flwr.common.config import get_fused_config
 from flwr.serverapp import Grid
 
-from secagg import FixedPoint, RoundResult
-from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
-from secagg.flower.vectors import Layout, check_finite
+from secagg import Bounded, FixedPoint, RoundResult
+from secagg.errors import BudgetSpent, ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg.flower.vectors import Layout, check_finite, clip_of
 from secagg.flower.wire import (
     CLIPPED_NODES,
     MISSING,
@@ -43,6 +43,8 @@ logger = logging.getLogger("flwr.secagg")
 
 CLIPPED = "secagg-clipped"
 """Key of the number of clipped elements in the metrics of a round."""
+CLIPPED_VECTORS = "secagg-clipped-vectors"
+"""Key of the number of nodes whose update was longer than the norm, with noise."""
 FEWEST = 3
 """Smallest number of clients of a sum, unless the settings of the run have another number."""
 _NUMBERS = itertools.count(1)  # of all sums of this process, so of all that a run can have
@@ -66,12 +68,15 @@ class Averages:
         First phase of the protocol.
     least : int
         Smallest number of nodes of a sum.
+    weighted : bool
+        False: the mean is unweighted, and `weight` is the strategy's key only.
     """
 
-    encoding: FixedPoint
+    encoding: FixedPoint | Bounded
     phase: str
     least: int
     weight: str
+    weighted: bool
     exclude: tuple[str, ...]
     train: Mapping[str, float]
     evaluate: Mapping[str, float]
@@ -148,6 +153,8 @@ class SecureGrid(Grid):
         TooFewSurvivors, RemoteProtocolError
             The sum failed, or the batch is too small for a sum, unless failures are to be
             skipped. Nothing has been unmasked, or the weights of all nodes are 0 ("weight").
+        BudgetSpent
+            The budget of the run has no room for this sum, unless failures are to be skipped.
         LinkError
             The SuperLink took no message.
         """
@@ -170,10 +177,11 @@ class SecureGrid(Grid):
                 )
             model = found[0]
         computed = {MISSING + name: 1.0 for name in metrics}
-        if averages.phase == REPORT:  # these sums have no number of clipped elements
+        # reports have no number of clipped elements, and this metric would have noise
+        if averages.phase == REPORT and averages.weighted:
             computed[CLIPPED_NODES] = 1.0
         plan = Plan(
-            averages.weight,
+            averages.weight if averages.weighted else None,
             model,
             averages.exclude if trains else (),
             (*metrics.items(), *computed.items()),
@@ -183,7 +191,7 @@ class SecureGrid(Grid):
             prepared = self._prepare(batch, plan, next(_NUMBERS))
             seconds = 3600.0 if timeout is None else timeout
             result, errors = self._summing(self._grid, prepared, seconds)
-            if not result.weight:
+            if averages.weighted and not result.weight:
                 raise RemoteProtocolError(
                     f"the weights {plan.weight!r} of {len(result.survivors)} nodes add up "
                     "to 0, so there is no mean: their trainings failed, or they have no "
@@ -192,12 +200,12 @@ class SecureGrid(Grid):
                     phase=Phase.FINISHED,
                     check="weight",
                 )
-        except (TooFewSurvivors, RemoteProtocolError) as error:
+        except (BudgetSpent, TooFewSurvivors, RemoteProtocolError) as error:
             if averages.on_failure == "raise":
                 raise
             logger.warning("secagg: this round has no result: %s", error)
             return []
-        return [_reply(batch[0], plan, prepared.layout, result), *errors]
+        return [_reply(batch[0], averages.weight, plan, prepared.layout, result), *errors]
 
     def _prepare(self, batch: Sequence[Message], plan: Plan, number: int) -> Prepared:
         """Return a batch with the name of the sum; see `send_and_receive` for the errors."""
@@ -236,7 +244,7 @@ class SecureGrid(Grid):
                     "the strategy sends nodes different messages, and their replies cannot be "
                     "averaged in one sum; send all nodes the same content"
                 )
-        layout = Layout(plan, first.content, self._averages.encoding.clip)
+        layout = Layout(plan, first.content, clip_of(self._averages.encoding))
         # random bytes: run ids of a LocalGrid repeat, and no two sums may have the same session
         name = AttemptName(run_name(run.run_id), number, 0, os.urandom(8), digest)
         place = Place(f"flower {run.run_id}", number, name.attempt)
@@ -279,25 +287,40 @@ class SecureGrid(Grid):
         return getattr(self._grid, name)
 
 
-def _reply(message: Message, plan: Plan, layout: Layout, result: RoundResult) -> Message:
-    """Return the mean of a sum as the reply to a message of the sum."""
+def _reply(
+    message: Message, key: str, plan: Plan, layout: Layout, result: RoundResult
+) -> Message:
+    """Return the mean of a sum as the reply to a message of the sum; `key` is the weight's."""
     arrays, metrics = layout.restored(result.mean)
-    logger.info(
-        "secagg: summed the replies of %d nodes, whose weights %r add up to %d; a node whose "
-        "training failed is one of them, with the weight 0, and only its own log says so",
-        len(result.survivors),
-        plan.weight,
-        result.weight,
-    )
-    measured = MetricRecord({plan.weight: result.weight or 0, **metrics})
+    nodes = len(result.survivors)
+    if plan.weight is None:
+        logger.info(
+            "secagg: summed the replies of %d nodes, without weights; a node whose training "
+            "failed is one of them, with zeros, and only its own log says so",
+            nodes,
+        )
+    else:
+        logger.info(
+            "secagg: summed the replies of %d nodes, whose weights %r add up to %d; a node "
+            "whose training failed is one of them, with the weight 0, and only its own log "
+            "says so",
+            nodes,
+            key,
+            result.weight,
+        )
+    # strategies divide by the weight
+    weight = nodes if plan.weight is None else result.weight
+    measured = MetricRecord({key: weight or 0, **metrics})
     if result.clipped is not None:
         measured[CLIPPED] = result.clipped
+    if result.clipped_vectors is not None:
+        measured[CLIPPED_VECTORS] = result.clipped_vectors
     if result.clipped:
         logger.warning(
             "secagg: clipped elements: %d, of %d nodes, with lowered weights and missing "
             "metrics; raise clip, max_weight or a bound of metrics",
             result.clipped,
-            len(result.survivors),
+            nodes,
         )
     if metrics.get(CLIPPED_NODES, 0.0) > 0:
         logger.warning(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from flwr.app import Context, Message, RecordDict
 from flwr.clientapp.typing import ClientAppCallable
 
-from secagg import Client, ClientPolicy, FixedPoint, RoundParams
+from secagg import Bounded, Client, ClientPolicy, FixedPoint, RoundParams
 from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.client.client import answer_quietly
@@ -17,11 +18,14 @@ from secagg.encoding.clipping import is_lost
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flower.node import Guard, agreed, call_agreed, content_of, log_error, read_params
 from secagg.flower.state import NodeIdentity, NodeState, no_identity, node_identity, strictest
-from secagg.flower.vectors import Layout
+from secagg.flower.vectors import Layout, clip_of
 from secagg.flower.wire import RECORD, Plan, Task, answer_record, violation
 from secagg.oneshot import OneShotParams
 from secagg.protocol import Phase
 from secagg.session.wire import REPORT
+
+if TYPE_CHECKING:
+    from secagg.privacy import PrivacyLedger
 
 logger = logging.getLogger("flwr.secagg")
 
@@ -56,8 +60,8 @@ class Trainer:
         context: Context,
         call_next: ClientAppCallable,
     ) -> None:
-        assert isinstance(params.encoding, FixedPoint), "checked before"  # noqa: S101
-        self._layout = Layout(plan, message.content, params.encoding.clip)
+        assert isinstance(params.encoding, FixedPoint | Bounded), "checked"  # noqa: S101
+        self._layout = Layout(plan, message.content, clip_of(params.encoding))
         if self._layout.length != params.length:
             why = "the message has another number of elements"
             raise violation(task.phase, "parameters", why)
@@ -93,7 +97,10 @@ class Trainer:
                 "secagg: all elements of the update are below half a step of the encoding, so "
                 "the sum loses them; raise fractional_bits at the server, or the learning rate"
             )
-        if clipped:
+        if clipped and isinstance(self._encoding, Bounded):
+            norm = self._encoding.norm
+            logger.info("secagg: the update was longer than the norm %g and was cut", norm)
+        elif clipped:
             logger.warning("secagg: clipped elements of the update: %d", clipped)
         if sent.lowered:
             logger.warning(
@@ -113,6 +120,8 @@ def _raise(error: Exception) -> None:
     raise error
 
 
+_UNSPENT = frozenset({Phase.ADVERTISE_KEYS, Phase.MASKED_INPUT})
+"""Phases whose task a node answers only if the node's budget has room for the sum."""
 _ONE_SHOT = (
     "this node's app has SecAggMod, and the server asks for a one-shot report: take OneShotMod "
     "in the app, or SecAgg on the server"
@@ -162,8 +171,12 @@ class SecAggMod(Guard):
         params, name = read_params(task, RoundParams.from_bytes, context)
         policy = strictest(self._policy, context.node_config)
         own = node_identity(context.node_config)
-        client = new_client(context.node_id, params, policy, own)
         state = NodeState(context, None if own is None else own.client_id)
+        ledger = state.ledger()
+        client = new_client(context.node_id, params, policy, own, ledger)
+        # before the sum fixes bounds, and again before the training
+        if ledger is not None and task.phase in _UNSPENT:
+            ledger.check(params)
         state.fix(params, policy.bounds)
         if task.phase == Phase.ADVERTISE_KEYS:
             state.begin(name.number)
@@ -172,7 +185,7 @@ class SecAggMod(Guard):
             state.check(task.phase)
             trainer = outcome = None
             if task.phase == Phase.MASKED_INPUT:  # first: no key of the client is in memory
-                plan = agreed(task, name.message, message, context)
+                plan = agreed(task, params, name.message, message, context)
                 trainer = Trainer(task, plan, params, message, context, call_next)
                 state.fix(params, policy.bounds, plan)
                 outcome = trainer.outcome()
@@ -197,12 +210,23 @@ class SecAggMod(Guard):
 
 
 def new_client(
-    node: int, params: RoundParams, policy: ClientPolicy, own: NodeIdentity | None
+    node: int,
+    params: RoundParams,
+    policy: ClientPolicy,
+    own: NodeIdentity | None,
+    ledger: PrivacyLedger | None,
 ) -> Client:
-    """Return a client of a sum, with the node's identity if there is an identity."""
+    """Return a client of a sum, with the node's identity and ledger, if the node has them."""
     if own is None and not params.active:
-        return Client(node, params, policy=policy)
+        return Client(node, params, policy=policy, spending=ledger)
     if own is None:
         raise no_identity()
     client_id, identity, registry = own
-    return Client(client_id, params, policy=policy, identity=identity, registry=registry)
+    return Client(
+        client_id,
+        params,
+        policy=policy,
+        identity=identity,
+        registry=registry,
+        spending=ledger,
+    )

@@ -20,7 +20,7 @@ from flwr.clientapp.typing import ClientAppCallable
 from flwr.common.constant import SUPERLINK_NODE_ID
 from flwr.supercore.date import now
 
-from secagg import FixedPoint, RoundParams, errors
+from secagg import Bounded, FixedPoint, RoundParams, errors
 from secagg.errors import ParameterError, PrecisionWarning, SecAggError
 from secagg.flower.wire import (
     ERROR,
@@ -36,6 +36,7 @@ from secagg.flower.wire import (
     violation,
 )
 from secagg.oneshot import OneShotParams
+from secagg.protocol.shape import Shape
 from secagg.session.wire import AttemptName, read_name
 
 logger = logging.getLogger("flwr.secagg")
@@ -142,8 +143,8 @@ def read_params(
     Raises
     ------
     RemoteProtocolError
-        "session": the session is not of a sum of this run. "parameters": the sum is no weighted
-        sum of floats.
+        "session": the session is not of a sum of this run. "parameters": the sum is neither a
+        weighted sum of floats, nor an unweighted sum of bounded norms or with noise.
     """
     # the server was warned of the precision; a node would repeat the warning in each exchange
     with warnings.catch_warnings():
@@ -152,17 +153,23 @@ def read_params(
     name = read_name(params.session)
     if name is None or name.run != run_name(context.run_id) or name.attempt != 0:
         raise violation(task.phase, "session", "the parameters are not of a sum of this run")
-    if not isinstance(params.encoding, FixedPoint) or params.max_weight is None:
+    floats = isinstance(params.encoding, FixedPoint)
+    weighted = params.max_weight is not None or params.noise is not None
+    if not (floats and weighted) and not isinstance(params.encoding, Bounded):
         raise violation(task.phase, "parameters", "they are not of a weighted sum of floats")
     return params, name
 
 
-def agreed(task: Task, digest: bytes, message: Message, context: Context) -> Plan:
+def agreed(
+    task: Task, params: Shape, digest: bytes, message: Message, context: Context
+) -> Plan:
     """Return the plan of a sum, for a message that all clients of the sum agreed on.
 
     Parameters
     ----------
     task : Task
+    params : RoundParams or OneShotParams
+        Parameters of the sum.
     digest : bytes
         Digest in the name of the sum.
     message : Message
@@ -173,9 +180,11 @@ def agreed(task: Task, digest: bytes, message: Message, context: Context) -> Pla
     ------
     RemoteProtocolError
         The message or the run's configuration has another digest ("message"), or the plan is
-        invalid ("plan").
+        invalid or has another weight than the parameters ("plan").
     """
     plan = read_plan(task.plan)
+    if (plan.weight is None) != (params.max_weight is None):
+        raise violation(task.phase, "plan", "it has a weight, or has none, unlike the sum")
     # each client trained on a message of its own would make the sum one client's vector
     if content_digest(message, task.plan, context.run_config) != digest:
         why = (

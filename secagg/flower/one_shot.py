@@ -11,12 +11,13 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from secagg import FixedPoint, Registry, RoundResult, TooFewSurvivors
-from secagg._check import check_integer, check_seconds
+from secagg import FixedPoint, Noise, Registry, RoundResult, TooFewSurvivors
+from secagg._check import check_integer, check_kind, check_seconds
+from secagg.errors import ParameterError
 from secagg.flower.courier import Courier
 from secagg.flower.grid import FEWEST, Prepared
 from secagg.flower.helpers import Reachable, all_reachable, endorsed, reached
-from secagg.flower.wrapper import SecureStrategy
+from secagg.flower.wrapper import SecureStrategy, check_unweighted
 from secagg.oneshot import OneShotParams
 from secagg.protocol.identities import check_registry
 from secagg.session.batch import Batch
@@ -44,8 +45,14 @@ class OneShot(SecureStrategy):
         the global model. Larger elements are clipped. ``secagg-clipped-nodes`` in the metrics
         of a round is a part of the weight: of nodes that clipped an element, or lowered the
         weight.
-    max_weight, fractional_bits, metrics, evaluate, exclude, averaging
+    max_weight : int, optional
+        See `SecAgg`. Required without noise.
+    fractional_bits, metrics, evaluate, exclude, averaging
         See `SecAgg`.
+    noise : Noise, optional
+        Noise of every sum in steps of 2^−f, which each helper adds. The mean is then
+        unweighted, without metrics. `secagg.privacy.Loss` and `secagg.oneshot.epsilon` say what
+        a sum spends: all elements count as large as the clip.
     threshold : int
         t, 2 to the number of helpers: any t helpers open the sum.
     min_clients : int, optional
@@ -77,8 +84,9 @@ class OneShot(SecureStrategy):
         *,
         helpers: Iterable[Reachable],
         clip: float,
-        max_weight: int,
+        max_weight: int | None = None,
         fractional_bits: int = 16,
+        noise: Noise | None = None,
         threshold: int = 2,
         min_clients: int | None = None,
         registry: Registry | None = None,
@@ -93,6 +101,12 @@ class OneShot(SecureStrategy):
         check_seconds(helper_timeout=helper_timeout, poll=poll)
         if min_clients is not None:
             check_integer("min_clients", min_clients, 2, 1 << 20)
+        if noise is not None:
+            wanted = "a secagg.Noise; a plan is for SecAgg, whose nodes add the noise"
+            check_kind("noise", noise, Noise, wanted)
+            check_unweighted(None, max_weight, metrics, evaluate)
+        elif max_weight is None:
+            raise ParameterError("a sum without noise is weighted; pass max_weight=…")
         self._helpers = all_reachable(helpers)
         check_integer("threshold", threshold, 2, len(self._helpers))
         super().__init__(
@@ -107,7 +121,7 @@ class OneShot(SecureStrategy):
             averaging=averaging,
             on_failure=on_failure,
         )
-        self._threshold, self._min_clients = threshold, min_clients
+        self._threshold, self._min_clients, self._noise = threshold, min_clients, noise
         self._registry, self._helper_timeout, self._poll = registry, helper_timeout, poll
         # keys and threshold are known now; a round finds out the rest
         params = self._params(max(min_clients or 0, 3), 1, b"flower", self._helpers)
@@ -162,4 +176,5 @@ class OneShot(SecureStrategy):
             threshold=self._threshold,
             min_clients=self._min_clients,
             session=session,
+            noise=self._noise,
         )

@@ -71,13 +71,18 @@ class OneShotMod(Guard):
             raise no_identity()
         client, identity, _ = own or (context.node_id, None, None)
         check_signer(params, identity)
-        plan = agreed(task, name.message, message, context)
+        plan = agreed(task, params, name.message, message, context)
         trainer = Trainer(task, plan, params, message, context, call_next)
         state = NodeState(context, client)
+        ledger = state.ledger()
+        if ledger is not None:  # before the sum fixes bounds
+            ledger.check(params)
         state.fix(params, policy.bounds, plan)
         # after all checks, so that a rejected task spends no number; before the training, so
         # that a process that is killed there never reports twice
         state.begin(name.number, REPORT)
+        if ledger is not None:
+            ledger.spend(params)
         (report, clipped), sent = send_input(
             lambda vector, weight, _: write_report(
                 vector,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from flwr.app import ConfigRecord, Context, UserConfig
 
@@ -28,8 +28,18 @@ from secagg.protocol import Bounds, Identity, Phase, Registry
 from secagg.protocol.shape import Shape
 from secagg.vault.files import fix_bounds, spend
 
+if TYPE_CHECKING:
+    from secagg.privacy import PrivacyLedger
+
 FOLDER_KEY = "secagg-state-dir"
 """Key of the folder in the configuration of a node."""
+EPSILON_KEY, DELTA_KEY = "secagg-epsilon", "secagg-delta"
+"""Keys of the budget in the configuration of a node."""
+LEDGER = "privacy.json"
+"""Name of the ledger in a node's folder: one for all nodes with this folder.
+
+The server can give a node another id, and must not give it another budget by that.
+"""
 IDENTITY_KEY, REGISTRY_KEY = "secagg-identity", "secagg-registry"
 """Keys of the paths of a private key and of a registry in the configuration of a node."""
 
@@ -41,8 +51,9 @@ _SMALLEST = {
 _HELPER_THRESHOLD = "secagg-min-helper-threshold"
 _ACTIVE = "secagg-require-active"
 _HELPERS = "secagg-helpers"
-_KINDS: dict[str, tuple[type, str]] = {
+_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys((*_SMALLEST, _HELPER_THRESHOLD), (int, "an integer")),
+    **dict.fromkeys((EPSILON_KEY, DELTA_KEY), ((int, float), "a number")),
     _ACTIVE: (bool, "true or false"),
     _HELPERS: (str, "the path of a file"),
     # read and validated elsewhere
@@ -188,7 +199,7 @@ def _check_keys(config: UserConfig) -> None:
             )
         kind, name = _KINDS[key]
         # a bool is an int, too
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise ParameterError(f"{key} is {value!r} in the node's configuration, not {name}")
 
 
@@ -248,6 +259,33 @@ class NodeState:
         self._vault = Vault(folder / f"{self._run}.key")
         self._folder = folder
         self._bounds = folder / f"{owner}.bounds"  # not of a run: the server chooses runs
+
+    def ledger(self) -> PrivacyLedger | None:
+        """Return the ledger of the node's budget, or None if the configuration has no budget.
+
+        Raises
+        ------
+        ParameterError
+            The configuration has only one of ε and δ, or a value out of range. Or the ledger
+            has another budget.
+        JournalError
+            The file cannot be read or written, was altered, cut short or copied.
+        MissingExtra
+            dp-accounting is not installed: ``pip install "secagg[privacy]"``.
+        """
+        config = self._context.node_config
+        given = [key for key in (EPSILON_KEY, DELTA_KEY) if key in config]
+        if not given:
+            return None
+        if len(given) == 1:
+            raise ParameterError(
+                f"the node's configuration has {given[0]} alone; a budget is {EPSILON_KEY} and "
+                f"{DELTA_KEY}, such as 2 and 1e-6"
+            )
+        from secagg.privacy import Budget, PrivacyLedger  # nodes without a budget start faster
+
+        budget = Budget(*(float(config[key]) for key in given))
+        return PrivacyLedger(self._folder / LEDGER, budget)
 
     def fix(self, params: Shape, own: Bounds | None, plan: Plan | None = None) -> None:
         """Raise `ParameterError` if the bounds of a sum are not the node's bounds.

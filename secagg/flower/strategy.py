@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Literal
@@ -10,17 +11,31 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from secagg import ClientPolicy, FixedPoint, Registry, RoundParams, RoundResult, Server
+from secagg import (
+    Bounded,
+    ClientPolicy,
+    FixedPoint,
+    Noise,
+    Registry,
+    RoundParams,
+    RoundResult,
+    Server,
+)
 from secagg._check import check_integer, check_kind, check_seconds
 from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.flower.courier import Courier
 from secagg.flower.grid import FEWEST, Prepared
-from secagg.flower.wrapper import SecureStrategy
+from secagg.flower.wrapper import SecureStrategy, check_unweighted
+from secagg.privacy import Plan
+from secagg.privacy.noised import Noised
 from secagg.protocol import Phase
 from secagg.protocol.shape import Security
 from secagg.session import Deadlines
 from secagg.session.exchange import Exchange, at_once
+from secagg.session.expenses import Expenses
 from secagg.session.rounds import Attempt
+
+logger = logging.getLogger("flwr.secagg")
 
 
 class SecAgg(SecureStrategy):
@@ -37,17 +52,26 @@ class SecAgg(SecureStrategy):
     ----------
     strategy : Strategy
         FedAvg, FedProx, FedAvgM, FedAdam, FedYogi or FedAdagrad.
-    clip : float
+    clip : float, optional
         Largest absolute value of an element of an update, the difference of a node's arrays to
         the global model. Larger elements are clipped and counted: the metrics of a round have
-        the number as ``secagg-clipped``.
-    max_weight : int
+        the number as ``secagg-clipped``. Required, as `max_weight` is, without noise and norm.
+    max_weight : int, optional
         W, the largest weight of a node, 1 to 2^53: a number of examples, if the strategy
         weights by ``num-examples``. A larger weight is lowered to W, and counted as a clipped
         element. So 1 makes the mean unweighted. Nodes keep W, the clip, f and the bounds of
         metrics of their first sum, in all runs; see docs/flower.md.
     fractional_bits : int
-        f, 0 ≤ f ≤ 52: elements are rounded to multiples of 2^−f.
+        f, 0 ≤ f ≤ 52: elements are rounded to multiples of 2^−f. A plan has its own steps.
+    noise : Plan or Noise, optional
+        Noise of every sum, for differential privacy; see docs/flower.md, 8. A plan of
+        `secagg.privacy.plan`, whose budget ends the run, or σ in steps of the encoding. With
+        noise or a norm the mean is unweighted, without metrics.
+    norm : float, optional
+        C, the largest L2 norm of an update; nodes scale longer updates down to C. A plan has
+        its own norm. Without noise, sums of such updates are exact but for rounding.
+    min_survivors : int, optional
+        m, the fewest nodes of a noised sum. A plan has its own m. By default the threshold.
     threshold : int, optional
         t, the number of nodes that must stay for a sum; fewer than t may collude with the
         server. `secagg.RoundParams.suggest` chooses the default and `neighbours`: 70 % of up to
@@ -94,9 +118,12 @@ class SecAgg(SecureStrategy):
         self,
         strategy: Strategy,
         *,
-        clip: float,
-        max_weight: int,
+        clip: float | None = None,
+        max_weight: int | None = None,
         fractional_bits: int = 16,
+        noise: Plan | Noise | None = None,
+        norm: float | None = None,
+        min_survivors: int | None = None,
         threshold: int | None = None,
         neighbours: int | None = None,
         security: Security = "semi-honest",
@@ -132,11 +159,26 @@ class SecAgg(SecureStrategy):
                 "security 'active' needs registry=secagg.Registry.from_json(…), and "
                 "'semi-honest' has no registry; pass both or none"
             )
+        least = max(FEWEST, threshold or 0, (neighbours or 0) + 1)
+        encoding: Bounded | FixedPoint
+        self._noised: Noised | None = None
+        if noise is None and norm is None:
+            if clip is None or max_weight is None or min_survivors is not None:
+                raise ParameterError(
+                    "a sum without noise needs clip=… and max_weight=…, and has no "
+                    "min_survivors; pass both, or noise=…"
+                )
+            encoding = FixedPoint(clip, fractional_bits)
+        else:
+            check_unweighted(clip, max_weight, metrics, evaluate)
+            self._noised = Noised.of(noise, norm, min_survivors, fractional_bits)
+            encoding = self._noised.encoding
+            least = max(least, self._noised.min_survivors or 0)
         super().__init__(
             strategy,
-            encoding=FixedPoint(clip, fractional_bits),
+            encoding=encoding,
             phase=Phase.ADVERTISE_KEYS,
-            least=max(FEWEST, threshold or 0, (neighbours or 0) + 1),
+            least=least,
             max_weight=max_weight,
             metrics=metrics,
             evaluate=evaluate,
@@ -144,9 +186,19 @@ class SecAgg(SecureStrategy):
             averaging=averaging,
             on_failure=on_failure,
         )
+        # over all starts of this strategy
+        self._expenses = Expenses(None if self._noised is None else self._noised.budget)
         self._threshold, self._neighbours = threshold, neighbours
         self._security, self._registry = security, registry
         self._key_timeout, self._poll = key_timeout, poll
+
+    def _check_rounds(self, rounds: int) -> None:
+        plan = None if self._noised is None else self._noised.plan
+        if plan is not None and rounds > plan.rounds:
+            raise ParameterError(
+                f"num_rounds is {rounds}, and the noise of the plan is for {plan.rounds}; make "
+                f"a plan with rounds={rounds}, or more, since failed sums can count, too"
+            )
 
     def _sum(
         self, grid: Grid, prepared: Prepared, timeout: float
@@ -160,19 +212,34 @@ class SecAgg(SecureStrategy):
             message=b"",
             cohort=list(own),
             registry=self._registry,
+            spend=lambda: self._expenses.spend(prepared.place, params),
         )
+        self._expenses.check(params)
         keys = self._key_timeout
         # an exchange has one pull, also without time for another one
         training = timeout or sys.float_info.min
         deadlines = Deadlines(keys=keys, shares=keys, input=training, unmask=keys)
         courier = Courier(grid, prepared, params, self._registry, self._poll)
         try:
-            return at_once(attempt.run(courier, deadlines)), courier.errors
+            result = at_once(attempt.run(courier, deadlines))
         except TooFewSurvivors as error:
-            raise courier.explained(error, "threshold=") from None
+            fewest = "threshold=" if self._noised is None else "min_survivors"
+            raise courier.explained(error, fewest) from None
+        if (epsilon := self._expenses.epsilon) is not None:
+            logger.info("secagg: the sums of this strategy have spent epsilon %.4g", epsilon)
+        return result, courier.errors
 
     def _params(self, clients: int, length: int, session: bytes) -> RoundParams:
         """Return the parameters of a sum; a threshold without neighbours is of all nodes."""
+        if self._noised is not None:
+            return self._noised.params(
+                clients,
+                length,
+                threshold=self._threshold,
+                neighbours=self._neighbours,
+                security=self._security,
+                session=session,
+            )
         return RoundParams.suggest(
             clients,
             length,

@@ -11,7 +11,7 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, MetricRecord, RecordDict
 from numpy.typing import NDArray
 
-from secagg import Schema, flatten
+from secagg import Bounded, FixedPoint, Schema, flatten
 from secagg.client.inputs import count_spoiled
 from secagg.errors import ParameterError
 from secagg.flower.wire import CLIPPED_NODES, MISSING, Plan, is_computed
@@ -48,6 +48,11 @@ def _is_float(dtype: str) -> bool:
         return False
 
 
+def clip_of(encoding: FixedPoint | Bounded) -> float:
+    """Return the clip of an encoding; vectors of bounded norm have none, and no metrics."""
+    return encoding.clip if isinstance(encoding, FixedPoint) else 0.0
+
+
 class Layout:
     """Places of a model's arrays and of metrics in the vector of a sum.
 
@@ -57,7 +62,7 @@ class Layout:
     content : RecordDict
         Content of the application's message, with the global model.
     clip : float
-        Clip of the sum's encoding, to which the metrics are scaled.
+        Clip of the sum's encoding, to which the metrics are scaled; see `clip_of`.
 
     Attributes
     ----------
@@ -102,8 +107,12 @@ class Layout:
         self.size = self._model.size
         self.length = self.size + len(plan.metrics)
 
-    def vector(self, reply: RecordDict, max_weight: int | None = None) -> tuple[Floats, int]:
+    def vector(
+        self, reply: RecordDict, max_weight: int | None = None
+    ) -> tuple[Floats, int | None]:
         """Return the vector of an application's reply, shape (length,), and the weight.
+
+        The weight is None if the plan has no weight; metrics of the reply are then not read.
 
         A metric beyond the bound, or no finite number, is an element beyond the clip. A weight
         above `max_weight` is returned unchanged; `secagg.client.inputs` lowers the weight.
@@ -114,6 +123,8 @@ class Layout:
             The reply has not exactly one MetricRecord with the weight, an integer ≥ 0. Or, if
             there is a model, not one ArrayRecord with the model's names and shapes.
         """
+        if self._plan.weight is None:
+            return self._update(reply), None
         measured = _only(reply, MetricRecord)
         weight = measured.get(self._plan.weight)
         if not isinstance(weight, int | float):

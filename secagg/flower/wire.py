@@ -59,8 +59,9 @@ class Plan(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
     Attributes
     ----------
-    weight : str
-        Key of the weight in the MetricRecord of a reply.
+    weight : str or None
+        Key of the weight in the MetricRecord of a reply. None: the sum is unweighted, and the
+        vector has no metrics.
     arrays : str or None
         Name of the ArrayRecord with the global model. The vector begins with the update, the
         difference to that model. None: the vector has metrics only.
@@ -71,7 +72,7 @@ class Plan(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
         each.
     """
 
-    weight: str
+    weight: str | None
     arrays: str | None
     exclude: tuple[str, ...]
     metrics: tuple[tuple[str, float], ...]
@@ -117,6 +118,7 @@ def read_plan(data: bytes) -> Plan:
             and max(len(measured), *map(len, measured), 0) <= _METRICS
             # a metric with two bounds would be clipped at both
             and len({plan.weight, *names}) == 1 + len(names)
+            and (plan.weight is not None or not names)
             and all(sys.float_info.min <= bound < float("inf") for _, bound in plan.metrics)
             and (CLIPPED_NODES not in names or plan.metrics[-1] == (CLIPPED_NODES, 1.0))
             and all(

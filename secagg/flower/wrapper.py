@@ -21,7 +21,7 @@ from flwr.serverapp.strategy import (
     Strategy,
 )
 
-from secagg import FixedPoint, RoundResult
+from secagg import Bounded, FixedPoint, RoundResult
 from secagg._check import check_flag, check_integer, check_kind, is_real
 from secagg._secrets import without_frames
 from secagg.errors import ParameterError
@@ -34,16 +34,16 @@ _AVERAGING = (FedAdagrad, FedAdam, FedAvg, FedAvgM, FedProx, FedYogi)
 _ROBUST = "it compares the updates of single nodes; take FedAvg, whose updates clip= bounds"
 _TREES = "trees have no mean; sum the histograms of their gradients, as the metrics of a FedAvg"
 _IN_NODES = (
-    "take FedAvg, let the mod fixedclipping_mod clip in the nodes, after SecAggMod, and pass "
-    'start(train_config=ConfigRecord({"clipping_norm": ...}))'
+    "let the nodes clip and add the noise: SecAgg(FedAvg(), noise=secagg.privacy.plan(nodes, "
+    "elements, norm=..., epsilon=..., delta=..., rounds=...))"
 )
 _SERVER_CLIPS = f"it clips the updates of single nodes at the server; {_IN_NODES}"
 _COUNTS = f"its noise is for a number of replies, and a secure sum is one reply; {_IN_NODES}"
 _REMEDIES = {
     "Bulyan": _ROBUST,
     "DifferentialPrivacyClientSideAdaptiveClipping": (
-        "each node would send in the clear whether its norm was below the bound; "
-        "take FedAvg with a fixed clip"
+        "each node would send in the clear whether its norm was below the bound; take a fixed "
+        f"norm, and {_IN_NODES}"
     ),
     "DifferentialPrivacyClientSideFixedClipping": _COUNTS,
     "DifferentialPrivacyServerSideAdaptiveClipping": _SERVER_CLIPS,
@@ -73,10 +73,10 @@ class SecureStrategy(Strategy):
         self,
         strategy: Strategy,
         *,
-        encoding: FixedPoint,
+        encoding: FixedPoint | Bounded,
         phase: str,
         least: int,
-        max_weight: int,
+        max_weight: int | None,
         metrics: Mapping[str, float] | None,
         evaluate: Mapping[str, float] | None,
         exclude: Iterable[str],
@@ -84,20 +84,22 @@ class SecureStrategy(Strategy):
         on_failure: Literal["raise", "skip"],
     ) -> None:
         check_strategy(strategy, averaging=averaging, evaluates=bool(evaluate))
-        check_integer("max_weight", max_weight, 1, 1 << 53)
+        if max_weight is not None:
+            check_integer("max_weight", max_weight, 1, 1 << 53)
         if on_failure not in ("raise", "skip"):
             raise ParameterError(f"on_failure must be 'raise' or 'skip', not {on_failure!r}")
         if isinstance(exclude, str):
             raise ParameterError(f"exclude must be names of arrays, such as ({exclude!r},)")
         self._strategy, self._evaluate = strategy, evaluate
         self._aggregate = strategy.aggregate_train
-        self._max_weight = int(max_weight)
+        self._max_weight = None if max_weight is None else int(max_weight)
         weight = str(getattr(strategy, "weighted_by_key", "num-examples"))
         self._averages = Averages(
             encoding=encoding,
             phase=phase,
             least=least,
             weight=weight,
+            weighted=max_weight is not None,
             exclude=tuple(exclude),
             train=_bounds("metrics", metrics, weight),
             evaluate=_bounds("evaluate", evaluate, weight),
@@ -109,6 +111,9 @@ class SecureStrategy(Strategy):
         self, grid: Grid, prepared: Prepared, timeout: float
     ) -> tuple[RoundResult, list[Message]]:
         """Return the sum of the nodes' replies to a batch; see `Summing`."""
+
+    def _check_rounds(self, rounds: int) -> None:
+        """Raise `ParameterError` if the settings do not allow so many rounds of training."""
 
     @without_frames
     def start(
@@ -131,6 +136,8 @@ class SecureStrategy(Strategy):
             The model has an array that is neither a float nor excluded, or not finite, or the
             parameters do not fit the model or the number of nodes. Or the strategy evaluates,
             and `evaluate` is not given: nodes would refuse that in each round.
+        BudgetSpent
+            The budget of a plan has no room for a sum, unless failures are to be skipped.
         TooFewSurvivors, RemoteProtocolError
             A sum failed, unless failures are to be skipped. Nothing has been unmasked, except
             where the weights add up to 0 or to an impossible sum.
@@ -163,6 +170,8 @@ class SecureStrategy(Strategy):
             logger.warning(
                 "secagg: fraction_train is 0: no node trains, and the result has no arrays"
             )
+        else:
+            self._check_rounds(num_rounds)
         if fraction > 0 and self._evaluate is None:
             raise ParameterError(
                 f"fraction_evaluate is {fraction!r}, and nodes refuse to be evaluated in the "
@@ -299,6 +308,30 @@ def check_strategy(strategy: Strategy, *, averaging: bool, evaluates: bool) -> N
             raise ParameterError(
                 f"{name} would get one reply, the mean, in place of one of each node; leave it "
                 "out, or pass averaging=True if it needs the mean only"
+            )
+
+
+def check_unweighted(
+    clip: float | None,
+    max_weight: int | None,
+    metrics: Mapping[str, float] | None,
+    evaluate: Mapping[str, float] | None,
+) -> None:
+    """Raise `ParameterError` for arguments that sums of bounded norm or with noise lack."""
+    given = {"clip": clip, "max_weight": max_weight}
+    for name, value in given.items():
+        if value is not None:
+            raise ParameterError(
+                f"{name} is {value!r}, and a noised mean is unweighted, of updates of bounded "
+                f"norm; leave {name} out"
+            )
+    # noise for the norm of an update has another scale than a metric
+    for name, bounds in (("metrics", metrics), ("evaluate", evaluate)):
+        if bounds:
+            raise ParameterError(
+                f"{name} is {bounds!r}, and noised sums have no metrics; leave it out, and "
+                "declare public what may be in the clear: SecAggMod(public=[...]) with "
+                "evaluate={}"
             )
 
 

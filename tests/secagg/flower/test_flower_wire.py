@@ -86,7 +86,9 @@ def test_plan_is_read_as_it_was_written():
     most = Plan("weight", None, (), tuple((p + n, 1.0) for p in ("", MISSING) for n in names))
     assert read_plan(write_plan(most)) == most
     without = Plan("weight", None, (), ())
+    unweighted = Plan(None, "arrays", (), ())
     assert read_plan(write_plan(without)) == without
+    assert read_plan(write_plan(unweighted)) == unweighted
 
 
 OTHER = [
@@ -117,6 +119,7 @@ OTHER = [
         write_plan(PLAN) + b"\0",
         *(write_plan(Plan("w", "a", (), metrics)) for metrics in OTHER),
         write_plan(Plan("w", None, (), ())).replace(b"\xa1w", b"\xd9\x01w"),  # a longer form
+        write_plan(Plan(None, "a", (), (("loss", 1.0),))),  # a metric of an unweighted sum
     ],
 )
 def test_other_plans_are_rejected(data: bytes) -> None:

@@ -34,7 +34,7 @@ class SumFedAvg(FedAvg):
 
     Parameters
     ----------
-    clip : float
+    clip : float or None
         Largest absolute value of an element of an update; larger elements are clipped.
     max_weight : int or None
         Largest weight of a site, 1 to 2^53; a weight is the number of steps in a round. None:
@@ -53,7 +53,7 @@ class SumFedAvg(FedAvg):
     def __init__(
         self,
         *args: Any,
-        clip: float,
+        clip: float | None,
         max_weight: int | None,
         fractional_bits: int,
         **kwargs: Any,

@@ -22,6 +22,7 @@ from secagg.encoding import FixedPoint
 from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
 from secagg.flare.link import SiteDesk
+from secagg.flare.noise import JobNoise
 from secagg.flare.tasks import configuration, enrol
 from secagg.protocol import RoundParams
 from secagg.protocol.shape import Security
@@ -41,13 +42,23 @@ class SecAggFedAvg(SumFedAvg):
 
     Parameters
     ----------
-    clip : float
-        Largest absolute value of an element of an update; larger elements are clipped.
+    clip : float, optional
+        Largest absolute value of an element of an update; larger elements are clipped. Required
+        without noise and norm.
     max_weight : int, optional
         Largest weight of a site, 1 to 2^53; a weight is the number of steps in a round. None:
         the mean is not weighted.
     fractional_bits : int
         Precision of an update; see `secagg.encoding.FixedPoint`.
+    noise : dict, optional
+        Noise of every sum for differential privacy, which the sites add. Either "epsilon" and
+        "delta", the budget of all rounds, with "rounds", the number of sums: by default
+        `num_rounds`. Or "sigma", σ in steps of the encoding. Both with "min_survivors", the
+        fewest sites of a sum, and "colluders"; see `secagg.privacy.plan` and `secagg.Noise`.
+        The mean has no weights.
+    norm : float, optional
+        C, the largest L2 norm of an update; sites scale longer updates down to C. Required with
+        noise, in place of `clip`.
     threshold : int, optional
         Number of sites that a round needs to the end; by default the threshold of
         `secagg.RoundParams.suggest`, 70 % of up to 100 sites.
@@ -71,9 +82,11 @@ class SecAggFedAvg(SumFedAvg):
     def __init__(
         self,
         *args: Any,  # FLARE's job API asks the base class if there are args and kwargs
-        clip: float,
+        clip: float | None = None,
         max_weight: int | None = None,
         fractional_bits: int = 16,
+        noise: dict[str, float] | None = None,
+        norm: float | None = None,
         threshold: int | None = None,
         security: Security = "semi-honest",
         train_timeout: float = 600.0,
@@ -86,6 +99,9 @@ class SecAggFedAvg(SumFedAvg):
         )
         self.threshold, self.security, self.attempts = threshold, security, attempts
         self.train_timeout, self.exchange_timeout = train_timeout, exchange_timeout
+        self.noise, self.norm = noise, norm
+        numbers = self.num_clients, self.num_rounds, fractional_bits
+        self._noise = JobNoise.of(noise, norm, clip, max_weight, *numbers)
         # validates the arguments here, before the job begins
         self._params(self.num_clients, 1)
         self._deadlines = replace(Deadlines.of(exchange_timeout), input=train_timeout)
@@ -109,6 +125,7 @@ class SecAggFedAvg(SumFedAvg):
             deadlines=self._deadlines,
             attempts=self.attempts,
             registry=registry,
+            budget=None if self._noise is None else self._noise.budget,
         )
         desk = self._desk = SiteDesk(sites, make)
         try:
@@ -142,6 +159,16 @@ class SecAggFedAvg(SumFedAvg):
         return SystemRandom().sample(sites, min(num_clients or len(sites), len(sites)))
 
     def _params(self, sites: int, length: int) -> RoundParams:
+        if self._noise is not None:
+            return self._noise.of_length(length).params(
+                sites,
+                length,
+                threshold=self.threshold,
+                neighbours=None,
+                security=self.security,
+                session=b"flare",
+            )
+        assert self.clip is not None, "checked"  # noqa: S101
         return RoundParams.suggest(
             sites,
             length,

@@ -23,7 +23,7 @@ from secagg.encoding import Vector
 from secagg.errors import ParameterError
 from secagg.flare import names
 from secagg.flare.configuration import digest_configuration, fix_job
-from secagg.flare.files import fixing, own_folder
+from secagg.flare.files import fixing, own_folder, site_ledger
 from secagg.flare.filter import SecAggFilter
 from secagg.flare.guard import GivesSums, note
 from secagg.flare.identities import Authority, SiteIdentity
@@ -121,6 +121,7 @@ class SecAggExecutor(GivesSums, Executor):
             policy=fixing(policy.rounds, own_folder(fl_ctx)),
             identity=None if identity is None else identity.key,
             registry=registry,
+            spending=site_ledger(own_folder(fl_ctx), policy.budget),
         )
         try:
             asyncio.run(work)

@@ -9,6 +9,7 @@ from typing import Any
 from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.oneshot import OneShotParams
+from secagg.privacy import Budget, PrivacyLedger
 from secagg.protocol import ClientPolicy, Identity, Registry, RoundParams
 from secagg.vault.files import fix_bounds
 
@@ -44,6 +45,11 @@ def own_folder(fl_ctx: Any) -> Path:
     folder = Path(fl_ctx.get_workspace().get_root_dir()) / "secagg"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
+
+
+def site_ledger(folder: Path, budget: Budget | None) -> PrivacyLedger | None:
+    """Return the ledger of a site in all jobs, or None without a budget."""
+    return None if budget is None else PrivacyLedger(folder / "privacy.json", budget)
 
 
 def fix_site_bounds(folder: Path, params: RoundParams | OneShotParams) -> None:

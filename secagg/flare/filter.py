@@ -23,7 +23,7 @@ from secagg.encoding.clipping import LOSSES, is_lost, warn_of_losses
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import names
 from secagg.flare.configuration import check_configuration, digest_configuration
-from secagg.flare.files import fix_site_bounds, own_folder, read_identity
+from secagg.flare.files import fix_site_bounds, own_folder, read_identity, site_ledger
 from secagg.flare.guard import Answered, Due, GivesSums, guard, note, noted
 from secagg.flare.log import log_class, log_rejection, logger
 from secagg.flare.model import read_model, read_outcome, training_task
@@ -87,6 +87,9 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
             return Shareable()
     due = _checked(request, fl_ctx, name)
     folder = own_folder(fl_ctx)
+    ledger = site_ledger(folder, policy_of(fl_ctx).budget)
+    if ledger is not None:  # before the sum fixes bounds
+        ledger.check(due.params)
     fix_site_bounds(folder, due.params)
     # before the training, so that the end of the training decides nothing
     last = spend(folder, f"job {fl_ctx.get_job_id()}", due.model.round)
@@ -96,6 +99,8 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
             f"this site has reported in round {last} of this job, and this is round "
             f"{due.model.round}; submit another job",
         )
+    if ledger is not None:
+        ledger.spend(due.params)
     note(fl_ctx, due)
     return training_task(due.model)
 

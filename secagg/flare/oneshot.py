@@ -27,6 +27,7 @@ from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
 from secagg.flare.files import read_identity, read_registry
 from secagg.flare.link import RunningSession
+from secagg.flare.noise import noise_of_helpers
 from secagg.flare.tasks import configuration
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.oneshot.helper_files import HelperEntry, helpers_from_json
@@ -54,6 +55,8 @@ class OneShotFedAvg(SumFedAvg):
     identity : str
         File at the server with the server's Ed25519 key in PEM, which the helpers know as
         aggregator.
+    noise : dict, optional
+        Noise that each helper adds: "sigma", σ in steps of 2^−f. The mean has no weights.
     threshold : int
         Number of helpers that open a sum; any fewer learn nothing.
     min_clients : int, optional
@@ -86,6 +89,7 @@ class OneShotFedAvg(SumFedAvg):
         identity: str,
         max_weight: int | None = None,
         fractional_bits: int = 16,
+        noise: dict[str, float] | None = None,
         threshold: int = 2,
         min_clients: int | None = None,
         security: Security = "semi-honest",
@@ -98,6 +102,7 @@ class OneShotFedAvg(SumFedAvg):
         super().__init__(
             *args, clip=clip, max_weight=max_weight, fractional_bits=fractional_bits, **kwargs
         )
+        self.noise, self._noise = noise, noise_of_helpers(noise, max_weight)
         self.helpers, self.identity, self.threshold = helpers, identity, threshold
         self.min_clients, self.security, self.registry = min_clients, security, registry
         self.authority = authority
@@ -109,6 +114,7 @@ class OneShotFedAvg(SumFedAvg):
             )
         self._helpers = _entries(helpers)
         # validates the arguments here, before the job begins
+        self._encoding = FixedPoint(clip=clip, fractional_bits=fractional_bits)
         self._params(self.num_clients, 1, b"")
         self._deadlines = Deadlines(
             gather=helper_timeout, reports=train_timeout, unmask=helper_timeout
@@ -230,19 +236,19 @@ class OneShotFedAvg(SumFedAvg):
         return secrets.SystemRandom().sample(sites, min(num_clients or len(sites), len(sites)))
 
     def _params(self, sites: int, length: int, message: bytes) -> OneShotParams:
-        encoding = FixedPoint(clip=self.clip, fractional_bits=self.fractional_bits)
         # random, because every session needs another name, also after a restart of the job
         name = f"flare {self.current_round} ".encode() + secrets.token_bytes(16)
         return OneShotParams.suggest(
             sites,
             length,
-            encoding,
+            self._encoding,
             helpers=[(one.hpke, one.ed25519) for one in self._helpers],
             security=self.security,
             max_weight=self.max_weight,
             threshold=self.threshold,
             min_clients=self.min_clients,
             session=bind(name, message),
+            noise=self._noise,
         )
 
 

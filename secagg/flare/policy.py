@@ -14,6 +14,7 @@ from secagg.flare import names
 from secagg.flare.configuration import fix_job
 from secagg.graph.graph import CORRUPT
 from secagg.oneshot import OneShotPolicy
+from secagg.privacy import Budget
 from secagg.protocol import Bounds, ClientPolicy
 
 
@@ -51,6 +52,10 @@ class SitePolicy(FLComponent):
         Fractional bits that all sums must have, if there is a clip.
     max_weight : int, optional
         Largest weight that all sums must have, if there is a clip. None: sums are unweighted.
+    epsilon, delta : float, optional
+        Budget of this site's data in all sums of all jobs. The site takes no part in a sum
+        without noise, or beyond the budget. What is spent is in a file of this site's
+        workspace. Needs ``pip install "secagg[privacy]"``.
 
     Raises
     ------
@@ -71,6 +76,8 @@ class SitePolicy(FLComponent):
         clip: float | None = None,
         fractional_bits: int = 16,
         max_weight: int | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
     ) -> None:
         super().__init__()
         check_flag("require_active", require_active)
@@ -82,11 +89,16 @@ class SitePolicy(FLComponent):
         self.helpers = None if helpers is None else list(helpers)
         self.identity, self.kit = identity, kit
         self.clip, self.fractional_bits, self.max_weight = clip, fractional_bits, max_weight
+        self.epsilon, self.delta = epsilon, delta
+        if (epsilon is None) != (delta is None):
+            raise ParameterError(
+                f"epsilon is {epsilon} and delta {delta}; a budget has both, such as 2 and 1e-6"
+            )
         if clip is None and max_weight is not None:
             raise ParameterError(
                 f"max_weight is {max_weight} and clip is missing; state both, or leave both out"
             )
-        _ = self.rounds, self.one_shot  # validates the values
+        _ = self.rounds, self.one_shot, self.budget  # validates the values
 
     def handle_event(self, event_type: str, fl_ctx: Any) -> None:
         """Fix the job at the start; see ``FLComponent.handle_event`` of FLARE."""
@@ -99,6 +111,13 @@ class SitePolicy(FLComponent):
             return None
         encoding = FixedPoint(clip=self.clip, fractional_bits=self.fractional_bits)
         return Bounds(encoding=encoding, max_weight=self.max_weight)
+
+    @property
+    def budget(self) -> Budget | None:
+        """Budget of this site's data, if the operator states a budget."""
+        if self.epsilon is None or self.delta is None:
+            return None
+        return Budget(self.epsilon, self.delta)
 
     @property
     def rounds(self) -> ClientPolicy:

@@ -28,7 +28,7 @@ from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 from nvflare.private.privacy_manager import Scope
 
 from flare_network import Adding, Network, Site, leaves
-from secagg import ClippingWarning, PrecisionWarning, Registry
+from secagg import ClippingWarning, Noise, PrecisionWarning, Registry
 from secagg.encoding import FixedPoint
 from secagg.encoding.clipping import LOSSES
 from secagg.flare import SecAggFedAvg, SecAggFilter, SitePolicy
@@ -275,6 +275,21 @@ def test_request_that_fails_a_check_is_not_performed(request_for, wrong):
     executor = Returning(trained())
     assert performed(request_for.site(executor), request_for(**wrong))[0] == REJECTED
     assert executor.ran == 0
+
+
+def test_budget_is_spent_before_the_training_and_outlives_jobs(request_for):
+    pytest.importorskip("dp_accounting")
+    policy = SitePolicy(helpers=request_for.trusted, epsilon=8.0, delta=1e-5)
+    executor = Returning(trained())
+    site = request_for.site(executor)
+    site.policy = policy
+    assert performed(site, request_for())[0] == REJECTED  # without noise
+    assert executor.ran == 0
+    noise = Noise(int(0.8 * 2**29 * math.sqrt(LENGTH)))  # room for one sum
+    for job, ran in (("job 1", 1), ("job 2", 1)):
+        data = request_for(noise=noise, modulus_bits=48, session=bind(job.encode(), MESSAGE))
+        code = performed(site, data, job=job)[0]
+        assert (code, executor.ran) == (ReturnCode.OK if job == "job 1" else REJECTED, ran)
 
 
 @pytest.mark.parametrize("missing", ["data", "result"])

@@ -86,6 +86,20 @@ def test_sklearn_learns_the_digits(
     assert last > first + 0.01
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 20.0])
+def test_digits_are_learned_with_noise(
+    epsilon: float, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sklearn")
+    pytest.importorskip("dp_accounting")
+    given = {"num-nodes": 6, "rounds": 2, "epsilon": epsilon}
+    grid, _ = run_example(EXAMPLES / "privacy", monkeypatch, 6, **given)
+    assert all(list(reply.content) == ["secagg"] for reply in grid.replies)
+    start, *_, last = accuracies(capsys.readouterr().out)
+    assert start < 0.2  # zeros recognise a single digit
+    assert epsilon or last > 0.4
+
+
 def test_statistics_are_exact(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,1 @@
+"""Differential privacy on Flower: pictures of digits, of which each node has two or three."""

@@ -11,8 +11,9 @@ from collect_faults import BEGIN, Death, Interposed
 from collect_parts import Collected, Databases, Rejecting
 from oneshot_parties import parties
 from secagg import DatabaseError, ParameterError, RemoteProtocolError, TooFewSurvivors
-from secagg.collect import State, batches, close, sessions
+from secagg.collect import State, batches, close, sessions, slices
 from secagg.collect.reports import Verdict
+from secagg.collect.slices import Lease
 from secagg.session import bind, outcomes
 from secagg.session.helpers import LocalHelper
 
@@ -162,6 +163,17 @@ async def test_slice_that_was_given_up_waits_behind_the_others(databases: Databa
 
         assert [taken() for _ in range(5)] == [(0, 0), (0, 1), (1, 0), (1, 1), (0, 0)]
         assert taken(1) == (1, 0)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_every_place_is_in_a_slice(databases: Databases, count: int) -> None:
+    with databases.open().transaction() as tx:
+        slices.store(tx, 0, count)
+        leases = tx.query(
+            Lease, "SELECT batch, slice, token, first, last FROM secagg_slices ORDER BY slice"
+        )
+    ends = [-(1 << 63), *(lease.last + 1 for lease in leases)]
+    assert [*(lease.first for lease in leases), 1 << 63] == ends
 
 
 async def test_worker_that_ends_in_order_leaves_no_lease(databases: Databases) -> None:

@@ -18,14 +18,17 @@ import pytest
 from oneshot_parties import Parties, registry_for
 from oneshot_parties import rejects as rejected
 from secagg import (
+    BudgetSpent,
     CohortLedger,
     FixedPoint,
     JournalError,
+    Noise,
     ParameterError,
     Registry,
     TooFewSurvivors,
 )
 from secagg.oneshot import Helper, OneShotParams, OneShotPolicy
+from secagg.privacy import Budget, Loss, PrivacyLedger
 from secagg.session import (
     HelperAnswered,
     HelperFailed,
@@ -80,7 +83,9 @@ def setting(request: pytest.FixtureRequest, ram_path: Path) -> Iterator[Setting]
         yield make_setting(stack, ram_path, request.param)
 
 
-def make_setting(stack: ExitStack, path: Path, security: str, session: bytes = b"s") -> Setting:
+def make_setting(
+    stack: ExitStack, path: Path, security: str, session: bytes = b"s", **changes: object
+) -> Setting:
     (path / session.hex()).mkdir()
     made = Parties(
         path / session.hex(),
@@ -91,6 +96,7 @@ def make_setting(stack: ExitStack, path: Path, security: str, session: bytes = b
         min_clients=4,
         security=security,
         session=bind(session, MESSAGE),
+        **changes,
     )
     stack.callback(made.close)
     endorsements = [helper.endorse() for helper in made.helpers]
@@ -549,3 +555,35 @@ def test_the_ledger_with_the_list_is_stored(setting, ram_path):
     assert ledger.record(range(1, N)) == 1
     with closing(sqlite3.connect(folder / "session")) as database:
         assert database.execute("SELECT ledger FROM head").fetchone() == (ledger.to_bytes(),)
+
+
+def test_a_batch_is_spent_once_by_both_sides(ram_path):
+    """Helpers open one list in two attempts; after that neither side has room for a batch."""
+    with ExitStack() as stack:
+        noise = Noise(1 << 22)
+        first, second = (
+            make_setting(stack, ram_path, "active", name, noise=noise) for name in (b"1", b"2")
+        )
+        loss = Loss.of(first.params)
+        budget = Budget(1.3 * loss.epsilon(1e-6), 1e-6)
+        ledgers = [PrivacyLedger(None, budget) for _ in range(N)]
+
+        async def run() -> None:
+            async with session_of_members(first, budget=budget, attempts=2) as party:
+                for u in range(N):
+                    # zeros of an invalid vector are a report, too, and spent once
+                    vector = vector_of(u, LENGTH) if u else None
+                    options = first.options(u) | {"spending": ledgers[u]}
+                    party.join(u, lambda m, p, v=vector: v, **options)
+                dead = [Broken(link, "open", "dead") for link in first.links]
+                await rejects("helpers", first.sum(party, dead))
+                assert len(party.of(RoundFailed)) == 2
+                assert party.session.spent == loss
+                assert [ledger.sums for ledger in ledgers] == [1] * N
+                with pytest.raises(BudgetSpent):
+                    await asyncio.wait_for(second.sum(party), 9)
+
+        asyncio.run(run())
+        with pytest.raises(BudgetSpent):
+            take_tasks(second, [(0, 0, MESSAGE)], refuse_to_train, spending=ledgers[0])
+        assert ledgers[0].sums == 1

@@ -54,7 +54,7 @@ async def test_sum_has_noise_and_the_budget_ends_the_session():
         assert max(errors) < 10 * N * float(PLAN.sigma) * PARAMS.encoding.step
         assert [ledger.sums for ledger in ledgers.values()] == [2] * N
         with pytest.raises(BudgetSpent):
-            await party.session.round(PARAMS)
+            await asyncio.wait_for(party.session.round(PARAMS), 9)
         assert len(party.of(RoundBegun)) == 2
         first, second = (event.epsilon for event in party.of(RoundFinished))
         assert 0 < first < second <= PLAN.budget.epsilon

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import doors
@@ -33,3 +35,11 @@ def test_doors_agree_with_the_suggestion_and_the_default_policy(n: int, security
         if found is not None:
             pair = (found.neighbours, found.threshold)
             assert pair == (wanted.neighbours, wanted.threshold), name
+
+
+@pytest.mark.parametrize("n", [5, 50, 200])
+@pytest.mark.parametrize("door", doors.NOISED)
+def test_doors_with_noise_agree_with_the_plan(door: str, n: int) -> None:
+    found = replace(doors.NOISED[door](n), session=b"session")
+    assert found == doors.noised(n)
+    ClientPolicy().check(found)

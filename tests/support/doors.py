@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from fedmf import OneShotSum, SecAggSum
 from secagg import FixedPoint, Identity, Registry, RoundParams
-from secagg.cli import app, collect_begin
+from secagg.cli import app, collect_begin, planned_noise
 from secagg.cli import params as cli_params
 from secagg.cli import simulate as cli_simulate
 from secagg.cli.sums import Aggregator, Sums
@@ -26,6 +26,7 @@ from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.helper_files import HelperEntry
 from secagg.oneshot.suites import BoxKey
+from secagg.privacy import plan
 from secagg.protocol.key_files import registry_to_json
 from secagg.protocol.shape import Security
 
@@ -152,6 +153,46 @@ ONE_SHOT = {
     "`secagg serve`": one_shot_serve,
     "`secagg collect`": one_shot_collection,
     "`fedmf`": one_shot_fedmf,
+}
+
+
+NOISE = ("--epsilon", "2", "--rounds", "3", "--norm", "1", "--length", "4")
+
+
+def noised(n: int) -> RoundParams:
+    """Return the parameters of a plan, which each door with noise makes of its options."""
+    return plan(n, 4, norm=1, epsilon=2, delta=1e-6, rounds=3).params(session=b"session")
+
+
+def noised_params(n: int) -> RoundParams:
+    with patch.object(cli_params, "estimate", lambda *_: (0.0, 0.0)):
+        ran = CliRunner().invoke(app, ["params", "--clients", str(n), "--json", *NOISE])
+    return RoundParams.from_bytes(bytes.fromhex(json.loads(ran.stdout)["noise"]["parameters"]))
+
+
+def noised_simulate(n: int) -> RoundParams:
+    chosen = ParameterError("the parameters are chosen")
+    with patch.object(cli_simulate, "simulate_round", side_effect=chosen) as simulated:
+        CliRunner().invoke(app, ["simulate", "--clients", str(n), *NOISE])
+    return simulated.call_args.args[1]
+
+
+def noised_serve(n: int) -> RoundParams:
+    chosen = ParameterError("the parameters are chosen")
+    with (
+        TemporaryDirectory() as name,
+        patch.object(planned_noise, "announced", side_effect=chosen) as announced,
+    ):
+        path = Path(name, "clients.json")
+        path.write_text(registry_to_json(dict(enumerate(IDENTITIES[:n]))))
+        CliRunner().invoke(app, ["serve", str(path), "--out", name, *NOISE])
+    return announced.call_args.args[1]
+
+
+NOISED = {
+    "`secagg params`": noised_params,
+    "`secagg simulate`": noised_simulate,
+    "`secagg serve`": noised_serve,
 }
 
 

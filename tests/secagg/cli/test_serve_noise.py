@@ -11,6 +11,7 @@ import pytest
 
 from cli_processes import address, invoke, process
 from secagg import BudgetSpent, Registry, http
+from secagg.cli import planned_noise
 from secagg.cli.books import Book
 from secagg.cli.files import create_identity, write_keys
 from secagg.cli.sums import Sums
@@ -98,6 +99,24 @@ def test_record_has_what_all_sums_have_spent(folder):
     assert (first["noise"], failed["outcome"]) == (float(PLAN.sigma), "failed")
     assert first["parameters"]["min_survivors"] == 4
     assert f"ε = {spent[1]:.3g} of 2 spent" in invoke("verify", folder).stdout
+
+
+def test_server_says_what_holds_against_whom(capsys):
+    shown = planned_noise.announced(PLAN, PLAN.params())
+    noise, against, _ = capsys.readouterr().err.splitlines()
+    assert "ε = 2, δ = 1e-06 for 2 sums together" in noise
+    assert against == "against: a server that follows the protocol, with up to 1 clients"
+    assert shown["privacy"]["min_survivors"] == 4
+    assert planned_noise.announced(None, PLAN.params()) == {}
+
+
+def test_simulated_sum_has_the_error_of_its_plan():
+    noise = ("--epsilon", 2, "--norm", 3, "--rounds", 10)
+    ran = invoke("simulate", "--clients", 12, "--length", 1000, *noise, "--json")
+    found = json.loads(ran.stdout)
+    # ± 2.2 % is the deviation of a mean of 1,000 squares; two clients may have dropped out
+    assert 0.85 < found["error"] / found["noise"]["error"] < 1.25
+    assert not found["exact"]
 
 
 def test_join_has_a_ledger(folder, monkeypatch):

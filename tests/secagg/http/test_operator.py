@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from browser import BROWSER, browser
 from http_party import MEMBERS, PARAMS, REGISTRY, Party, party_of
 from secagg import Registry, TooFewSurvivors
 from secagg.http.status import Status
+from secagg.privacy import Budget, Loss
 from secagg.session import (
     Attendance,
     Gathering,
@@ -143,6 +145,21 @@ async def test_failures_are_counted_and_shown():
         assert 'secagg_missing_total{phase="p"} 100.0' in text
         assert 'secagg_attempts_total{outcome="TooFewSurvivors"} 1.0' in text
         assert 'secagg_helper_failures_total{helper="3",phase="open"} 1.0' in text
+
+
+async def test_spent_privacy_is_shown_beside_the_budget():
+    session = Session(REGISTRY, name=NAME, budget=Budget(2, 1e-6))
+    async with party_of(session) as party:
+        size = {"kind": "round", "cohort": 9, "needed": 3, "length": 1}
+        session._hooks(RoundBegun(place=Place(NAME, 0, 0), **size))
+        done = {"seconds": 1.0, "survivors": 4, "disputes": 0, "epsilon": 0.5}
+        session._hooks(RoundFinished(place=Place(NAME, 0, 0), **done))
+        (last,) = (await party.operator("/status.json")).json()["attempts"]
+        assert last["epsilon"] == 0.5
+        session._expenses.loss = Loss.of_shares(Fraction(400), 5, 9, Fraction(100))
+        text = (await party.operator("/metrics")).text
+        assert "secagg_epsilon_budget 2.0" in text
+        assert f"secagg_epsilon_spent {session.spent.epsilon(1e-6)}" in text
 
 
 async def test_only_the_operator_has_the_operators_side():

@@ -30,7 +30,7 @@ from secagg.cli.console import (
     flag,
 )
 from secagg.cli.hosting import attend
-from secagg.cli.lines import log_as
+from secagg.cli.lines import fact, log_as
 from secagg.cli.planned_noise import DELTA
 from secagg.cli.records import Spent
 from secagg.cli.vectors import Vectors
@@ -107,6 +107,10 @@ def join(
     with command():
         log_as(log, json=log_json)
         spending = _ledger(ledger, budget, delta)
+        if spending is not None:
+            follows = "follows the protocol; with --registry, against a server that lies, too"
+            does = follows if registry is None else "does anything, since all sums are active"
+            fact(f"budget: holds against a server that {does}")
         train = Vectors(vector, integers=integers)
         sums, hint = attend(
             url, client, train, identity, registry, helpers, authority, patience,

@@ -15,7 +15,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from secagg import Identity, ParameterError, Registry, TooFewSurvivors, client_id
+from secagg import BudgetSpent, Identity, ParameterError, Registry, TooFewSurvivors, client_id
 from secagg.cli import app, sums
 from secagg.cli.console import call_clients
 from secagg.cli.files import create_identity, read_registry, write_keys
@@ -89,15 +89,23 @@ def test_earlier_sums_are_not_overwritten(folder):
     prepare(folder / "sums", 2, folder / "state")
 
 
-@pytest.mark.parametrize("resumable", [False, True])
-def test_sum_that_fails_leaves_the_earlier_ones(folder, monkeypatch, resumable):
+@pytest.mark.parametrize(
+    ("resumable", "error"),
+    [
+        (False, TooFewSurvivors("too few", phase="gather", survivors=0, needed=3)),
+        (True, TooFewSurvivors("too few", phase="gather", survivors=0, needed=3)),
+        (True, BudgetSpent("gather no more")),
+    ],
+    ids=["no folder", "folder", "no budget"],
+)
+def test_sum_that_fails_leaves_the_earlier_ones(folder, monkeypatch, resumable, error):
     sessions, expected = [], []
 
     async def second_fails(_, session, number, aggregator):
         sessions.append(session)
         assert len(expected) == len(sessions)  # each sum waits for all clients
         if number == 1:
-            raise TooFewSurvivors("too few", phase="gather", survivors=0, needed=3)
+            raise error
         return FINISHED
 
     monkeypatch.setattr(Sums, "next", second_fails)
@@ -110,7 +118,8 @@ def test_sum_that_fails_leaves_the_earlier_ones(folder, monkeypatch, resumable):
     assert (failed["out"], failed["outcome"]) == (None, "failed")
     assert ran.stderr.splitlines()[-1].startswith("secagg: gather")
     # where the same command can try again, the clients wait for it
-    assert [one.closed for one in sessions] == [not resumable] * 2
+    again = resumable and not isinstance(error, BudgetSpent)
+    assert [one.closed for one in sessions] == [not again] * 2
 
 
 MISSING = {

@@ -135,6 +135,9 @@ def test_join_has_a_ledger(folder, monkeypatch):
     assert json.loads(ran.stdout)["spent"]["epsilon"] == asked[0].spent.epsilon(1e-5)
     ran = invoke("join", "http://127.0.0.1:9", *client, *budget)
     assert ran.stdout.splitlines()[-1].endswith("2 masked vectors")
+    assert "follows the protocol" in ran.stderr
+    ran = invoke("join", "http://127.0.0.1:9", *client, *budget, "--registry", "r.json")
+    assert "does anything" in ran.stderr
     for few in (("--budget", 2), ("--ledger", "l"), ("--delta", 1e-5)):
         assert invoke("join", "http://127.0.0.1:9", *client, *few).exit_code == 2
 

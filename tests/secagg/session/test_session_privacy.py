@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from secagg import Bounds, BudgetSpent, Noise, ParameterError, RoundParams, TooFewSurvivors
 from secagg.privacy import Budget, Loss, PrivacyLedger, plan
 from secagg.session import RoundBegun, RoundFailed, RoundFinished, Session, take_part
-from secagg.session.wire import Answer, Declined
+from secagg.session.wire import Answer, Declined, Task
 from secagg.testing import toy_policy
 from session_party import Script, first_task, member_options, named, session_of
 
@@ -29,11 +30,21 @@ def refuse_to_train(message: bytes, params: RoundParams) -> Any:
     raise AssertionError("trained for a sum without room")
 
 
-def join_all(party: Any, ledgers: dict[int, PrivacyLedger], lost: Any = None) -> None:
+def join_all(
+    party: Any,
+    ledgers: dict[int, PrivacyLedger],
+    lost: Any = None,
+    seen: list[int] | None = None,
+) -> None:
+    def train(u: int) -> np.ndarray:
+        if seen is not None:
+            seen.append(u)
+        return ONE
+
     for u in range(N):
         party.join(
             u,
-            lambda m, p: ONE,
+            lambda m, p, u=u: train(u),
             (lost or {}).get(u),
             spending=ledgers.setdefault(u, PrivacyLedger(None, PLAN.budget)),
             **member_options(u, PARAMS),
@@ -74,6 +85,26 @@ async def test_failed_attempt_is_spent(step):
         counted = Loss() if step == "masked_input" else Loss.of(PARAMS)
         assert failed.epsilon == counted.epsilon(PLAN.budget.delta)
     assert [ledger.sums for ledger in ledgers.values()] == [1] * N
+
+
+async def test_next_attempt_is_spent_and_trains_no_more():
+    """Two members lose the first attempt before their masked input, so they spend once."""
+    ledgers: dict[int, PrivacyLedger] = {}
+    trained = []
+
+    def spoiled(task: Task) -> Task:
+        if (task.attempt, task.step) != (0, "masked_input"):
+            return task
+        return msgspec.structs.replace(task, data=task.data[:-1])
+
+    async with session_of(N, attempts=2) as party:
+        join_all(party, ledgers, seen=trained)
+        for u in (1, 2):
+            party.links[u].alter = spoiled
+        assert (await party.session.round(PARAMS)).survivors == tuple(range(N))
+        assert party.session.spent == Loss.of(PARAMS)
+    assert [ledgers[u].sums for u in range(N)] == [2, 1, 1, 2, 2]
+    assert sorted(trained) == list(range(N))
 
 
 async def test_budget_of_a_folder_survives_a_restart_and_counts_an_attempt_once(tmp_path):

@@ -41,5 +41,5 @@ def test_doors_agree_with_the_suggestion_and_the_default_policy(n: int, security
 @pytest.mark.parametrize("door", doors.NOISED)
 def test_doors_with_noise_agree_with_the_plan(door: str, n: int) -> None:
     found = replace(doors.NOISED[door](n), session=b"session")
-    assert found == doors.noised(n)
+    assert found == doors.planned(n).params(session=b"session")
     ClientPolicy().check(found)

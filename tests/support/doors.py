@@ -26,7 +26,7 @@ from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.helper_files import HelperEntry
 from secagg.oneshot.suites import BoxKey
-from secagg.privacy import plan
+from secagg.privacy import Plan, plan
 from secagg.protocol.key_files import registry_to_json
 from secagg.protocol.shape import Security
 
@@ -159,9 +159,24 @@ ONE_SHOT = {
 NOISE = ("--epsilon", "2", "--rounds", "3", "--norm", "1", "--length", "4")
 
 
-def noised(n: int) -> RoundParams:
-    """Return the parameters of a plan, which each door with noise makes of its options."""
-    return plan(n, 4, norm=1, epsilon=2, delta=1e-6, rounds=3).params(session=b"session")
+def planned(n: int) -> Plan:
+    """Return the plan that each door with noise makes of its options."""
+    return plan(n, 4, norm=1, epsilon=2, delta=1e-6, rounds=3)
+
+
+def noised_flower(n: int) -> RoundParams:
+    from flwr.serverapp.strategy import FedAvg
+
+    from secagg.flower import SecAgg
+
+    return SecAgg(FedAvg(), noise=planned(n))._params(n, 4, b"flower")
+
+
+def noised_flare(n: int) -> RoundParams:
+    from secagg.flare import SecAggFedAvg
+
+    noise = {"epsilon": 2, "delta": 1e-6}
+    return SecAggFedAvg(noise=noise, norm=1.0, num_clients=n, num_rounds=3)._params(n, 4)
 
 
 def noised_params(n: int) -> RoundParams:
@@ -190,6 +205,8 @@ def noised_serve(n: int) -> RoundParams:
 
 
 NOISED = {
+    "Flower": noised_flower,
+    "FLARE": noised_flare,
     "`secagg params`": noised_params,
     "`secagg simulate`": noised_simulate,
     "`secagg serve`": noised_serve,

@@ -51,6 +51,8 @@ class Network:
         Number of processes that serve a helper of one-shot sums, whom the nodes trust.
     active : bool
         True: the nodes have identities, and are in active sums only.
+    own : str
+        More words of the configuration of each node.
     """
 
     nodes: int
@@ -60,6 +62,7 @@ class Network:
     registered: Sequence[Path] = ()
     helpers: int = 0
     active: bool = False
+    own: str = ""
 
     def __post_init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="secagg-flower-"))
@@ -114,6 +117,7 @@ class Network:
         words = [
             f"partition-id={number} num-partitions={self.nodes}",
             f'secagg-state-dir="{self.folder}/state{number}"',
+            self.own,
         ]
         if self.active:
             words += [

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 from flower_net import APP, Network
 
 sys.path.insert(0, str(APP))
-from sums.known import mean
+from sums.known import mean, planned, update
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not Path("/proc").is_dir(), reason="/proc")]
 
@@ -90,6 +90,23 @@ def test_one_shot_rounds_of_eight_nodes_with_served_helpers():
         (replayed,) = network.folder.glob("replayed *")
         assert replayed.name == "replayed secagg: RemoteProtocolError"
         assert "is left out" in network.server_log(run)
+
+
+def test_budgets_of_nodes_outlive_a_run_with_noise():
+    pytest.importorskip("dp_accounting")
+    with Network(5, own="secagg-epsilon=20.0 secagg-delta=1e-5") as network:
+        run = network.begin(rounds=1, epsilon=20.0)
+        assert network.finish(run) == "finished:completed", network.server_log(run)
+        exact = np.mean([update(node, 1, LENGTH) for node in range(5)], axis=0)
+        found = np.std(network.model(1) - exact)
+        assert found == pytest.approx(planned(LENGTH, 20.0).error(), rel=0.15)
+        for epsilon in (
+            20.0,
+            0.0,
+        ):  # the budget is spent, and a sum without noise never has room
+            run = network.begin(rounds=1, epsilon=epsilon)
+            assert network.finish(run) == "finished:failed"
+            assert "BudgetSpent" in network.server_log(run)
 
 
 @pytest.fixture

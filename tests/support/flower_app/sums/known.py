@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from secagg.privacy import Plan, plan
+
 
 def weight(partition: int) -> int:
     return 10 + partition
@@ -22,6 +24,11 @@ def mean(partitions: Iterable[int], number: int, length: int) -> np.ndarray:
     nodes = list(partitions)
     total = sum(weight(node) * update(node, number, length) for node in nodes)
     return total / sum(map(weight, nodes))
+
+
+def planned(length: int, epsilon: float) -> Plan:
+    """Plan of one sum of five nodes, whose updates all fit into the norm."""
+    return plan(5, length, norm=0.5 * length**0.5, epsilon=epsilon, delta=1e-5)
 
 
 def mark(folder: str, name: str) -> None:

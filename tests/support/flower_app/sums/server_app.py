@@ -16,13 +16,16 @@ from flwr.serverapp.strategy import FedAvg
 
 from secagg import Identity, Registry
 from secagg.flower import OneShot, RemoteHelper, SecAgg
-from sums.known import mark
+from sums.known import mark, planned
 
 app = ServerApp()
 
 
 def protected(strategy: FedAvg, folder: Path, config: UserConfig) -> SecAgg | OneShot:
     """Return the strategy over the sums of the run's protocol."""
+    if config["epsilon"]:
+        noise = planned(config["length"], config["epsilon"])
+        return SecAgg(strategy, noise=noise, key_timeout=config["key-timeout"])
     bounds, timeout = {"clip": 1.0, "max_weight": 100}, config["key-timeout"]
     if config["one-shot"]:
         identity = Identity.from_pem((folder / "aggregator.pem").read_bytes())

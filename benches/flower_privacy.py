@@ -15,6 +15,7 @@ import math
 import sys
 import tomllib
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -64,7 +65,8 @@ def distributed(epsilon: float, **given: int | float) -> float:
             }
             for node in range(nodes)
         }
-        return float(server.run(LocalGrid(client.app, own, run_config=config), config))
+        with redirect_stdout(sys.stderr):  # the accuracy after each round
+            return float(server.run(LocalGrid(client.app, own, run_config=config), config))
 
 
 def central(

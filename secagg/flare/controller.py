@@ -24,6 +24,7 @@ from secagg.flare.averaging import SumFedAvg
 from secagg.flare.link import SiteDesk
 from secagg.flare.noise import JobNoise
 from secagg.flare.tasks import configuration, enrol
+from secagg.privacy import against
 from secagg.protocol import RoundParams
 from secagg.protocol.shape import Security
 from secagg.server import RoundResult
@@ -150,6 +151,8 @@ class SecAggFedAvg(SumFedAvg):
     ) -> RoundResult:
         assert self._desk is not None, "run makes it"  # noqa: S101
         params = self._params(len(targets), length)
+        if params.noise is not None:
+            self.info(f"this sum has noise against {against(params)}")
         work = self._desk.session.round(params, message, cohort=list(targets))
         return self._desk.run(work, self.abort_signal)
 

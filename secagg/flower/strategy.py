@@ -26,7 +26,7 @@ from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.flower.courier import Courier
 from secagg.flower.grid import FEWEST, Prepared
 from secagg.flower.wrapper import SecureStrategy, check_unweighted
-from secagg.privacy import Plan
+from secagg.privacy import Plan, against
 from secagg.privacy.noised import Noised
 from secagg.protocol import Phase
 from secagg.protocol.shape import Security
@@ -226,7 +226,8 @@ class SecAgg(SecureStrategy):
             fewest = "threshold=" if self._noised is None else "min_survivors"
             raise courier.explained(error, fewest) from None
         if (epsilon := self._expenses.epsilon) is not None:
-            logger.info("secagg: the sums of this strategy have spent epsilon %.4g", epsilon)
+            who = against(params)
+            logger.info("secagg: all sums have spent epsilon %.4g against %s", epsilon, who)
         return result, courier.errors
 
     def _params(self, clients: int, length: int, session: bytes) -> RoundParams:

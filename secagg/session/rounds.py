@@ -250,10 +250,13 @@ class Attempt:
             )
         try:
             server.close_round()
-            if phase is Phase.MASKED_INPUT:
-                self.spend()  # in the folder before the shares are asked for
-        finally:
-            self._store()  # before the answers go out
+        except BaseException:
+            self._store()
+            raise
+        # in the folder before the close: a resumed attempt would open the sum without the loss
+        if phase is Phase.MASKED_INPUT:
+            self.spend()
+        self._store()  # before the answers go out
         self._answered.clear()
 
     def _store(self) -> None:

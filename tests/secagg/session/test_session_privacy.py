@@ -11,9 +11,21 @@ import msgspec
 import numpy as np
 import pytest
 
-from secagg import Bounds, BudgetSpent, Noise, ParameterError, RoundParams, TooFewSurvivors
+from secagg import (
+    Bounds,
+    BudgetSpent,
+    JournalError,
+    Noise,
+    ParameterError,
+    Phase,
+    RoundParams,
+    Server,
+    TooFewSurvivors,
+)
+from secagg.journal import Journal
 from secagg.privacy import Budget, Loss, PrivacyLedger, plan
 from secagg.session import RoundBegun, RoundFailed, RoundFinished, Session, take_part
+from secagg.session.store import Store
 from secagg.session.wire import Answer, Declined, Task
 from secagg.testing import toy_policy
 from session_party import Script, first_task, member_options, named, session_of
@@ -124,6 +136,22 @@ async def test_budget_of_a_folder_survives_a_restart_and_counts_an_attempt_once(
     with pytest.raises(BudgetSpent):
         await session.round(PARAMS)
     await session.close()
+
+
+async def test_sum_whose_loss_was_not_stored_still_awaits_its_inputs(ram_path, monkeypatch):
+    """Else a resumed attempt would open the sum without the loss in its folder."""
+
+    def full(*_: object) -> bool:
+        raise JournalError("the disk is full")
+
+    monkeypatch.setattr(Store, "keep_spent", full)
+    async with session_of(N, budget=PLAN.budget, folder=ram_path) as party:
+        join_all(party, {})
+        with pytest.raises(JournalError):
+            await party.session.round(PARAMS)
+        params = RoundParams.from_bytes(party.links[0].tasks[0].params)
+    with Journal.open(ram_path / "round-0-0.journal", params) as journal:
+        assert Server.resume(journal).phase is Phase.MASKED_INPUT
 
 
 LIES = {

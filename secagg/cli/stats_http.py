@@ -200,6 +200,7 @@ class _Answers:
 
     def __init__(self, site: Site) -> None:
         self._site, self.refused = site, ""
+        self.each_attempt = site.each_attempt
 
     def __call__(
         self, message: bytes, params: RoundParams | OneShotParams

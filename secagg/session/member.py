@@ -86,8 +86,9 @@ async def take_part(
     train : callable
         Function ``train(message, params)``, called when the vector is due. `train` returns the
         vector, or ``(vector, weight)`` in a weighted round. A coroutine function, or else run
-        in a thread. For reasons that are not private, `train` may raise RemoteProtocolError to
-        decline a round, or LocalProtocolError to leave the session.
+        in a thread. With the attribute ``each_attempt = True``, `train` is called again at a
+        next attempt, to judge the attempt. For reasons that are not private, `train` may raise
+        RemoteProtocolError to decline a round, or LocalProtocolError to leave the session.
     policy : ClientPolicy, optional
         Demands on every round; None: ``ClientPolicy()``.
     identity, registry, ledger
@@ -324,13 +325,15 @@ class _Member:
         return Answer(task.id, answer)
 
     async def _input(self, task: Task, params: RoundParams) -> Outcome:
-        """Return the outcome of training, which attempts at one round have in common."""
+        """Return the outcome of training, which attempts at one round mostly have in common."""
         assert self._name is not None, "set with the client"  # noqa: S101
         # each client trained on a message of its own would make the sum one client's vector
         if wire.message_digest(task.message) != self._name.message:
             raise violation(task, "message", "the message is not that of the parameters")
         fixed = params.to_bytes().removesuffix(params.session)
-        about = (self._name[:2], fixed, hashlib.sha256(task.message).digest())
+        anew: bool = getattr(self.train, "each_attempt", False)
+        name = self._name if anew else self._name[:2]
+        about = (name, fixed, hashlib.sha256(task.message).digest())
         if self._trained is None or self._trained[0] != about:
             self._trained = None
             self._trained = (about, await outcome_of(self.train, task.message, params))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,9 @@ class Site:
     ParameterError
         The table does not fit the plan, or the policy or the ledger rejects the plan.
     """
+
+    each_attempt: ClassVar[bool] = True
+    """A member asks again at each attempt, since another attempt has another noise."""
 
     @without_frames
     def __init__(

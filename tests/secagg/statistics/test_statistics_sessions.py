@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from paillier_keys import keypair
-from secagg import TooFewSurvivors
+from secagg import Registry, TooFewSurvivors
 from secagg.oneshot import Helper, OneShotParams, OneShotPolicy
 from secagg.paillier import Packing
+from secagg.privacy import Budget, PrivacyLedger
 from secagg.session import LocalHelper, LocalLink, Session, take_part
+from secagg.session.wire import Declined, encode, read_task
 from secagg.simulate import temporary_journals
 from secagg.statistics import (
     Ledger,
@@ -34,6 +36,7 @@ from secagg.statistics import (
     simulate,
 )
 from secagg.statistics.noise import SIGMA
+from secagg.testing import make_identity
 
 N = 4
 PLAN = Plan(
@@ -126,6 +129,48 @@ def test_sites_add_the_noise_of_each_step() -> None:
         # 0 with chance e^−14 in an element
         assert 0 < np.min(abs(z)) < np.max(abs(z)) < 7
         assert abs(np.mean(z**2) - 1) < 5 * np.sqrt(2 / z.size)
+
+
+class Declining(LocalLink):
+    """Link of a member that declines to open the first attempt, after its masked input."""
+
+    async def next_task(self, after: bytes) -> bytes | None:
+        found = await super().next_task(after)
+        if found is not None:
+            self.task = read_task(found)
+        return found
+
+    async def send(self, answer: bytes) -> None:
+        task = self.task
+        if (task.number, task.attempt, task.step) == (0, 0, "unmasking"):
+            answer = encode(Declined(task.id))
+        await super().send(answer)
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_site_judges_and_spends_each_attempt(security: Any) -> None:
+    """Each attempt has noise of its own; a server that may lie gets a single attempt."""
+    active = security == "active"
+    registry = Registry({u: make_identity(u).public for u in range(N)}) if active else None
+    spending = [PrivacyLedger(None, Budget(9, 1e-3)) for _ in range(N)]
+
+    async def member(session: Session, u: int) -> None:
+        site = Site(TABLES[u], NOISED, spending=spending[u])
+        identity = make_identity(u) if active else None
+        link = Declining(session, u)
+        await take_part(link, u, site, identity=identity, registry=registry)
+
+    async def run() -> None:
+        session = Session(range(N), deadlines=30, attempts=2, registry=registry)
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            for u in range(N):
+                group.create_task(member(session, u))
+            with pytest.raises(TooFewSurvivors) if active else contextlib.nullcontext():
+                await rounds(session, N, security=security)(Study(NOISED), None)
+            await session.close()
+
+    asyncio.run(run())
+    assert [one.sums for one in spending] == [1 if active else 2] * N
 
 
 @pytest.mark.parametrize("plan", [PLAN, NOISED], ids=["exact", "noised"])

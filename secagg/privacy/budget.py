@@ -80,7 +80,8 @@ class Budget:
         """
         check_kind("loss", loss, Loss, "a secagg.privacy.Loss")
         failing = loss.failure * (1 + math.exp(min(self.epsilon, 700.0)))
-        slack = loss.law.steady_slack + loss.sampler.steady_slack
+        # together, since earlier results can decide which of both distances grows
+        slack = loss.law.beyond(loss.sampler).steady_slack
         return (
             loss.squares <= self.squares
             and 2 * slack <= self.epsilon * _SHARE

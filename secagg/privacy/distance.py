@@ -42,6 +42,15 @@ class Distance:
         """V/2 + 12 √V, a form of `slack` that budgets bound."""
         return self.squares / 2 + 12 * math.sqrt(self.squares)
 
+    def beyond(self, other: Distance) -> Distance:
+        """Return the distance of laws that lie this far beyond laws of another distance.
+
+        Rényi divergences have a triangle inequality (Bun and Steinke 2016, section 5), by
+        which the roots of V add up.
+        """
+        root = math.sqrt(self.squares) + math.sqrt(other.squares)
+        return Distance(self.total + other.total, root**2)
+
     def __add__(self, other: Distance) -> Distance:
         return Distance(self.total + other.total, self.squares + other.squares)
 

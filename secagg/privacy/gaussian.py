@@ -12,6 +12,9 @@ from secagg.errors import needing
 _RELATIVE, _ABSOLUTE = 1 + 1e-9, 1e-11
 """More than the errors of floats and of the search, which ends within 10^−12."""
 
+_SMALL = 1e-8
+"""Floats cannot tell a smaller ε from 0, for which δ is at most μ / √(2π)."""
+
 
 def epsilon_of(squares: Fraction, delta: float) -> float:
     """Return ε of Gaussian mechanisms with Σ μ² > 0."""
@@ -24,6 +27,8 @@ def epsilon_of(squares: Fraction, delta: float) -> float:
 
 def sigma_of(epsilon: float, delta: float) -> float:
     """Return σ / Δ of a Gaussian mechanism, infinite for δ = 0."""
+    if epsilon < _SMALL and delta:
+        return _RELATIVE / (math.sqrt(2 * math.pi) * delta)
     with needing("noise", "'secagg[privacy]'", "dp_accounting"):
         import dp_accounting
     with np.errstate(all="ignore"):

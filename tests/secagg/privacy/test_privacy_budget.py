@@ -34,6 +34,25 @@ def test_budget_is_an_epsilon_with_what_is_set_aside(epsilon, delta):
     assert not budget.allows(replace(full, exposure=exposure * 1.01))
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-14, 1e-21), (1e-12, 1e-18), (1e-8, 1e-9)])
+def test_tiny_budget_is_not_below_the_resolution_of_floats(epsilon, delta):
+    """For small μ the δ of a Gaussian mechanism is μ (φ(t) − t Φ(−t)), t = ε / μ."""
+    mu = math.sqrt(Budget(epsilon, delta).squares)
+    t = epsilon / mu
+    density, tail = math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi), math.erfc(t / math.sqrt(2))
+    assert mu > 0
+    assert mu * (density - t * tail / 2) <= delta
+
+
+def test_both_distances_count_as_one():
+    """Shares and sampler may each have half of what is set aside, but for a term of V."""
+    budget = Budget(8, 1e-5)
+    half = Distance(1.0, (math.sqrt(144 + 8 / (1 << 13)) - 12) ** 2 * (1 - 1e-7))
+    both = Loss(law=half, sampler=half)
+    assert budget.allows(replace(both, law=Distance(1.0, half.squares * (1 - 1e-5))))
+    assert not budget.allows(both)
+
+
 def test_budget_ends_after_its_sums():
     loss = Loss.of_shares(Fraction(10_000), 100, 1000, Fraction(10_000))
     budget = Budget(2, 1e-6)

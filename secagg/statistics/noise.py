@@ -159,7 +159,10 @@ class Privacy:
         if self.by_helpers:
             whose = "as long as too few helpers collude with the server"
         else:
-            whose = f"as long as at most {self.colluders} sites collude with the server"
+            whose = (
+                f"as long as at most {self.colluders} sites collude with the server, and sums "
+                "are active or the server follows the protocol"
+            )
         return f"Noise gives {whom} {private}, also against the server, {whose}."
 
 

@@ -72,7 +72,7 @@ class OneLife:
                     f"{own_id}; give each client its own"
                 )
         if spending is not None:
-            what = "an object with allows and spend, such as a secagg.privacy.PrivacyLedger"
+            what = "an object with check and spend, such as a secagg.privacy.PrivacyLedger"
             check_kind("spending", spending, Spending, what)
         if ledger is not None and params.neighbours is not None:
             raise ParameterError(

@@ -16,8 +16,8 @@ class Spending(Protocol):
     declines a sum for lack of privacy tells nothing of its data.
     """
 
-    def allows(self, params: RoundParams) -> bool:
-        """Return whether the account has room for a sum; nothing is spent."""
+    def check(self, params: RoundParams) -> None:
+        """Raise `BudgetSpent` unless the account has room for a sum; nothing is spent."""
         ...
 
     def spend(self, params: RoundParams) -> None:
@@ -43,11 +43,7 @@ def check_noise(params: RoundParams) -> None:
 def check_allowed(spending: Spending, params: RoundParams) -> None:
     """Raise `BudgetSpent` unless an account has room for a sum."""
     check_noise(params)
-    if not spending.allows(params):
-        raise BudgetSpent(
-            "the client's budget of privacy has no room for this sum; take no further part "
-            "with these data, or ask the server for more noise"
-        )
+    spending.check(params)
 
 
 def spend(spending: Spending, params: RoundParams) -> None:

@@ -107,7 +107,7 @@ class Budget:
         if following.failure >= 1:
             why = "has no noise, so no budget allows it; add noise to the parameters"
         elif self.allows(following):
-            why = f"with this noise is too much after {sums} sums; sum these data no more"
+            why = f"with this noise is too much after sum number {sums}; sum these data no more"
         elif self.allows(replace(following, law=NONE)):
             why = "has noise of too few steps for its elements; encode with more steps"
         elif self.allows(replace(following, exposure=0.0)):

@@ -288,10 +288,11 @@ def plan(
         found = _finest(replace(start, modulus_bits=width))
         if found and (bits is not None or found.factors["rounding"] <= _COST):
             return found
-    few = "no number of" if bits is None else str(bits)
+    few = "no number of bits holds" if bits is None else f"{bits} bits do not hold"
     raise ParameterError(
-        f"{few} bits hold {rounds} sums within epsilon {in_short(epsilon)} and delta "
-        f"{in_short(delta)}; take more bits, a larger epsilon or delta, or fewer rounds"
+        f"{few} sums within epsilon {in_short(epsilon)} and delta {in_short(delta)} for "
+        f"rounds={rounds}; take more bits, fewer rounds, a larger delta, or a larger epsilon "
+        "below 30"
     )
 
 

@@ -335,8 +335,9 @@ class Account:
         self.room, self.error, self.seen = room, error, list[Phase]()
         self.client: Client | None = None
 
-    def allows(self, params: RoundParams) -> bool:
-        return self.room > 0
+    def check(self, params: RoundParams) -> None:
+        if not self.room:
+            raise BudgetSpent("no room")
 
     def spend(self, params: RoundParams) -> None:
         assert self.client is not None
@@ -344,8 +345,7 @@ class Account:
         self.seen.append(self.client.phase)
         if self.error is not None:
             raise self.error
-        if not self.room:
-            raise BudgetSpent("no room")
+        self.check(params)
         self.room -= 1
 
 

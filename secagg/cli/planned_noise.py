@@ -14,7 +14,7 @@ from secagg.graph.graph import Recommendation, count
 from secagg.kit.table import volume
 from secagg.oneshot import OneShotParams
 from secagg.privacy import Plan, against, plan
-from secagg.protocol import RoundParams
+from secagg.protocol import ClientPolicy, RoundParams
 
 DELTA = 1e-6
 """δ by default."""
@@ -118,7 +118,7 @@ def announced(plan: Plan | None, params: RoundParams | OneShotParams) -> Documen
     if plan is None or not isinstance(params, RoundParams):
         return {}
     for name, text in in_words(plan, params):
-        if name in ("noise", "against", "error of the mean"):
+        if name in ("noise", "against", "clients", "error of the mean"):
             fact(f"{name}: {text}")
     return {"privacy": as_document(plan, params)}
 
@@ -161,6 +161,7 @@ def in_words(plan: Plan, params: RoundParams) -> list[tuple[str, str]]:
         ("", f"ε = {plan.epsilon_replaced:.3g} against any other vectors of a client"),
         ("", f"if {plan.min_survivors} clients stay and at most {plan.colluders} collude"),
         ("against", against(params)),
+        *_declining(params),
         ("σ", f"{sigma:.4g} steps, {sigma * step:.3g} in a sum; {share:.4g} steps a client"),
         ("steps", f"{plan.steps:,} for the norm {plan.norm:g}"),
         ("a noised vector", volume(plan.message)),
@@ -175,6 +176,15 @@ def in_words(plan: Plan, params: RoundParams) -> list[tuple[str, str]]:
         ("", f".params({_of(graph)}, session=…)"),
         ("serve", f"secagg serve … {_options(plan)}"),
     ]
+
+
+def _declining(params: RoundParams) -> list[tuple[str, str]]:
+    """Return a row if clients with the default policy decline, in their own logs alone."""
+    policy = ClientPolicy()
+    if policy.objection(params, params.n_clients) is None:
+        return []
+    expected = f"{policy.corrupt:g} to collude, and {policy.dropout:g} to drop out"
+    return [("clients", f"`secagg join` and ClientPolicy() decline: they expect {expected}")]
 
 
 def _arguments(plan: Plan) -> str:

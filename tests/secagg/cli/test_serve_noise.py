@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +109,14 @@ def test_server_says_what_holds_against_whom(capsys):
     assert against == "against: a server that follows the protocol, with up to 1 clients"
     assert shown["privacy"]["min_survivors"] == 4
     assert planned_noise.announced(None, PLAN.params()) == {}
+
+
+def test_server_says_that_clients_decline(capsys):
+    """The noise is for no colluders, and `secagg join` expects a fifth."""
+    few = replace(PLAN, colluders=0)
+    planned_noise.announced(few, few.params())
+    shown = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()]
+    assert shown == ["noise", "against", "clients", "error of the mean"]
 
 
 def test_simulated_sum_has_the_error_of_its_plan():

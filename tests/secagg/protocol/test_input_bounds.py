@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from oneshot_parties import LENIENT, parties
 from secagg import Bounds, ClientPolicy, FixedPoint, Integers, ParameterError, RoundParams
-from secagg.oneshot import OneShotPolicy
+from secagg.oneshot import Noise, OneShotPolicy
 
 PARAMS = RoundParams(
     n_clients=5, threshold=4, length=3, encoding=FixedPoint(2.0, 8), max_weight=7, session=b"s"
@@ -32,6 +33,15 @@ def test_check52_parameters_with_other_bounds_are_rejected(change):
     ClientPolicy(bounds=bounds).check(PARAMS)
     with pytest.raises(ParameterError):
         ClientPolicy(bounds=bounds).check(other)
+
+
+def test_check52_noise_of_helpers_is_a_bound() -> None:
+    with parties(noise=Noise(9)) as made:
+        policy = replace(LENIENT, bounds=Bounds.of(made.params))
+        policy.check(made.params)
+        for noise in (None, Noise(8)):
+            with pytest.raises(ParameterError):
+                policy.check(replace(made.params, noise=noise))
 
 
 def test_rounding_and_sizes_are_no_bounds():

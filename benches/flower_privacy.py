@@ -18,8 +18,10 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from flwr.app import UserConfig
@@ -90,23 +92,22 @@ def central(
     return float(model.accuracy(found, model.load(part)))
 
 
-def mean(epsilon: float, part: str, **chosen: float) -> float:
-    """Return the mean accuracy of a trusted server over some runs."""
+def centrals(epsilon: float, part: str, **chosen: float) -> list[float]:
+    """Return the accuracies of a trusted server in some runs; without noise all are equal."""
     runs = range(_RUNS if math.isfinite(epsilon) else 1)
-    return float(np.mean([central(epsilon, part, seed, **chosen) for seed in runs]))
+    return [central(epsilon, part, seed, **chosen) for seed in runs]
 
 
-def choose() -> dict[str, float]:
+def choose() -> None:
     """Print the settings with the best accuracies on the validation pictures."""
     found = {}
     for norm, rate, step in itertools.product(_NORMS, _RATES, _STEPS):
         chosen = {"norm": norm, "rate": rate, "step": step}
-        found[norm, rate, step] = [mean(e, "validation", **chosen) for e in EPSILONS]
+        found[norm, rate, step] = [fmean(centrals(e, "validation", **chosen)) for e in EPSILONS]
         shown = " ".join(f"{one:.3f}" for one in found[norm, rate, step])
         print(f"norm {norm:g}, rate {rate:g}, step {step:g}: {shown}", flush=True)
     best = max(found, key=lambda key: sum(found[key]))
     print(f"best: norm {best[0]:g}, rate {best[1]:g}, step {best[2]:g}")
-    return dict(zip(("norm", "rate", "step"), best, strict=True))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -120,20 +121,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     config = settings()
     chosen = {"norm": float(config["norm"]), "step": float(config["step"])}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "epsilon": "inf" if math.isinf(epsilon) else epsilon,
             "distributed": distributed(epsilon),
-            "central": mean(epsilon, "test", rate=task().RATE, **chosen),
+            "central": centrals(epsilon, "test", rate=task().RATE, **chosen),
         }
         for epsilon in EPSILONS
     ]
     if given.json:
         print(json.dumps(rows, indent=1))
         return
-    print("epsilon, accuracy with noise of the nodes, with noise of a trusted server")
+    print("epsilon: accuracy with noise of the nodes; of a trusted server, least and most")
     for row in rows:
-        print(f"{row['epsilon']}  {row['distributed']:.3f}  {row['central']:.3f}")
+        found = row["central"]
+        shown = f"{fmean(found):.3f} ({min(found):.3f} to {max(found):.3f})"
+        print(f"{row['epsilon']}: {row['distributed']:.3f}; {shown}")
 
 
 if __name__ == "__main__":

@@ -37,8 +37,7 @@ from secagg.protocol import Phase
 pytest.importorskip("dp_accounting")
 
 DELTA = 1e-5
-LENGTH = 12
-"""Elements of `model`."""
+LENGTH = sum(array.numpy().size for array in model().values())
 PLAN = plan(len(NODES), LENGTH, norm=2.0, epsilon=8, delta=DELTA)
 SPENT = "secagg: BudgetSpent"
 
@@ -313,7 +312,3 @@ def test_a_torn_ledger_stops_its_node_alone() -> None:
     grid = LocalGrid(secure_app(), nodes)
     assert run(grid, noised()).arrays
     assert errors(grid) == ["secagg: JournalError"]
-
-
-def test_start_is_the_model() -> None:
-    assert sum(array.numpy().size for array in model().values()) == LENGTH

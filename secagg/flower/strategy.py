@@ -20,13 +20,13 @@ from secagg import (
     RoundParams,
     RoundResult,
     Server,
+    privacy,
 )
 from secagg._check import check_integer, check_kind, check_seconds
 from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.flower.courier import Courier
 from secagg.flower.grid import FEWEST, Prepared
 from secagg.flower.wrapper import SecureStrategy, check_unweighted
-from secagg.privacy import Plan, against
 from secagg.privacy.noised import Noised
 from secagg.protocol import Phase
 from secagg.protocol.shape import Security
@@ -121,7 +121,7 @@ class SecAgg(SecureStrategy):
         clip: float | None = None,
         max_weight: int | None = None,
         fractional_bits: int = 16,
-        noise: Plan | Noise | None = None,
+        noise: privacy.Plan | Noise | None = None,
         norm: float | None = None,
         min_survivors: int | None = None,
         threshold: int | None = None,
@@ -226,7 +226,7 @@ class SecAgg(SecureStrategy):
             fewest = "threshold=" if self._noised is None else "min_survivors"
             raise courier.explained(error, fewest) from None
         if (epsilon := self._expenses.epsilon) is not None:
-            who = against(params)
+            who = privacy.against(params)
             logger.info("secagg: all sums have spent epsilon %.4g against %s", epsilon, who)
         return result, courier.errors
 

@@ -57,7 +57,7 @@ def test_updates_are_cut_to_the_norm() -> None:
     assert np.linalg.norm(found) == pytest.approx(1.0, abs=0.01)
 
 
-def test_the_budget_of_a_site_outlives_the_job() -> None:
+def test_check30_the_budget_of_a_site_outlives_the_job() -> None:
     own = {"epsilon": 8.0, "delta": DELTA}
     Network(sites(**own)).run(controller())
     assert sums() == [1] * 4

@@ -204,7 +204,7 @@ def noise(door: Door) -> Callable[[], SecAgg]:
     return lambda **settings: door.strategy(**{**given, **settings})
 
 
-def test_budget_is_spent_and_outlives_restarts(
+def test_check30_budget_is_spent_and_outlives_restarts(
     door: Door, noise: Callable[..., SecAgg]
 ) -> None:
     nodes = budgeted()
@@ -248,7 +248,9 @@ LIES: dict[str, Any] = {
 
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("first", [False, True], ids=["at once", "after a sum"])
-def test_lies_about_the_noise_are_declined_before_the_training(lie: str, first: bool) -> None:
+def test_check30_lies_about_the_noise_are_declined_before_training(
+    lie: str, first: bool
+) -> None:
     trained: list[int] = []
     nodes = budgeted(20.0)
     wide = replace(PLAN, budget=Budget(8, DELTA))

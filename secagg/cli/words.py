@@ -57,6 +57,9 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
         "take another --folder, --name and --out",
         "begin a new session, with new keys of secagg helper keygen",
     ),
+    "take parameters with noise=secagg.Noise(sigma), or a client without spending": (
+        f"{_ASK} for noise, secagg serve --epsilon, or leave out --budget",
+    ),
     "take Study.message()": ("take a file study.bin of secagg stats serve",),
     **{
         f"pass SitePolicy({name}=…)": (f"take a smaller --{name.replace('_', '-')}",)
@@ -112,9 +115,10 @@ def in_words_of(text: str, options: Mapping[str, str], *, client: bool) -> str:
     if client and re.search(r"policy|this client's|if .* collude", text):
         text = re.sub(r"neighbours=(\d+) and threshold=", r"\1 neighbours and t = ", text)
         text = re.sub(r"pass min_clients=(\d+)", r"take \1 clients", text)
+        text = re.sub(r"Noise\(sigma, colluders=(\d+)\)", r"secagg serve --colluders \1", text)
         text = text.replace("; take ", f"; {_ASK} to take ")
-    # a site of a study has another server
-    if "ledger" in options:
+    # a site of a study has another server, and no budget
+    if "ledger" in options and "budget" not in options:
         text = re.sub(r"\bsecagg serve (?=--(security|helpers))", "secagg stats serve ", text)
     return text
 

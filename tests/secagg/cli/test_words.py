@@ -15,8 +15,9 @@ from typer.main import get_command
 
 from http_party import PARAMS, REGISTRY
 from oneshot_parties import Parties
-from secagg import ClientPolicy, SecAggError
+from secagg import ClientPolicy, Noise, SecAggError
 from secagg.cli import app, console, words
+from secagg.client.spending import check_noise
 from secagg.errors import ParameterError
 from secagg.http import faults
 from secagg.http.address import check_url
@@ -71,6 +72,7 @@ def parties(tmp_path_factory: pytest.TempPathFactory) -> Parties:
 
 
 ACTIVE = replace(PARAMS, security="active", threshold=3)
+NOISED = replace(PARAMS, n_clients=20, threshold=15, noise=Noise(64), min_survivors=18)
 SPARSE = replace(PARAMS, n_clients=200, threshold=10, neighbours=20)
 
 
@@ -103,6 +105,8 @@ def at_helper(policy: OneShotPolicy, **fields: Any) -> Call:
 
 DOORS: dict[str, tuple[str, Call]] = {
     "no registry, active": ("join", lambda _: check_registry(ACTIVE, None)),
+    "no noise, budget": ("join", lambda _: check_noise(PARAMS)),
+    "noise, no colluders": ("join", lambda _: ClientPolicy().check(NOISED)),
     "another key": ("join", lambda _: check_identity(1, ACTIVE, make_identity(2), REGISTRY)),
     "plain URL": ("join", lambda _: check_url("http://192.0.2.1", allow_plain_http=False)),
     "long": ("join", lambda _: ClientPolicy(max_length=2).check(PARAMS)),
@@ -137,3 +141,4 @@ def test_every_translation_has_options_of_its_command(command):
         text = shown(f"a mistake; {python}", command)
         assert not unknown(text, command)
         assert command != "stats join" or "secagg serve --s" not in text
+        assert command != "join" or "stats serve --s" not in text

@@ -152,6 +152,9 @@ def in_words(plan: Plan, params: RoundParams) -> list[tuple[str, str]]:
     """Return the rows of a table."""
     budget, factors = plan.budget, plan.factors
     graph = {"neighbours": params.neighbours, "threshold": params.threshold}
+    of_round, to_serve = _of(graph), _options(plan)
+    if params.active:
+        of_round, to_serve = f"{of_round}, security='active'", f"{to_serve} --security active"
     share, sigma, step = float(plan.share), float(plan.sigma), plan.norm / plan.steps
     sums = "one sum" if plan.rounds == 1 else f"{plan.rounds:,} sums together"
     excess = f"dropouts {factors['dropouts']:.3f} × rounding {factors['rounding']:.3f}"
@@ -171,10 +174,11 @@ def in_words(plan: Plan, params: RoundParams) -> list[tuple[str, str]]:
             f"{plan.error():.3g} an element, {plan.error_norm():.3g} as a norm",
         ),
         ("", f"{factors['total']:.3f} times a trusted server's: {excess}"),
-        ("utility", f"{signal:.3g} × the error, if all clients agree on a vector of this norm"),
+        ("utility", f"the norm of the mean is at most {signal:.3g} times this error's norm"),
+        ("", "more clients, a larger ε, fewer elements or rounds raise this"),
         ("Python", f"plan({_arguments(plan)})"),
-        ("", f".params({_of(graph)}, session=…)"),
-        ("serve", f"secagg serve … {_options(plan)}"),
+        ("", f".params({of_round}, session=…)"),
+        ("serve", f"secagg serve … {to_serve}"),
     ]
 
 

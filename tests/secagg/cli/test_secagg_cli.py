@@ -84,6 +84,10 @@ def test_params_plans_noise() -> None:
     assert shown["smallest_cohort"] >= params.min_survivors
     assert noise["against"] == against(params)
     assert "--rounds 1 --norm 1.0 --min-survivors 190 --colluders 20" in " ".join(text.split())
+    active = " ".join(invoke("params", *options, "--security", "active").stdout.split())
+    wanted, made = re.search(r"Python (plan\(.*\)) (\.params\(.*session=)…\)", active).groups()
+    params = eval(f"{wanted}{made}b's')", {"plan": plan})  # noqa: S307
+    assert (params.active, active.endswith("--security active")) == (True, True)
     assert "noise" not in document("params", "--clients", "20")
     assert invoke("params", "--clients", "20", "--rounds", "3").exit_code == 2
 

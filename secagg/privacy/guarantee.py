@@ -22,7 +22,8 @@ def against(params: RoundParams | OneShotParams) -> str:
         return f"an aggregator that {_does(params)}{also}, with any other clients"
     if Loss.of(params).exposure >= 1:
         return f"nobody: {noise.colluders} colluders can rebuild a client's masks"
-    alone = f"with up to {noise.colluders} clients" if noise.colluders else "without any client"
+    c = noise.colluders
+    alone = f"with up to {c} client{'s' * (c > 1)}" if c else "without any client"
     server = f"a server that {_does(params)}, {alone}"
     if params.neighbours is None:
         return server

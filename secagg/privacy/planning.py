@@ -276,7 +276,12 @@ def plan(
     m = n_clients - count(DROPOUT, n_clients) if min_survivors is None else min_survivors
     check_integer("min_survivors", m, 2, n_clients)
     c = count(CORRUPT, n_clients) if colluders is None else colluders
-    check_integer("colluders", c, 0, m - 2)
+    check_integer("colluders", c, 0, n_clients)
+    if c > m - 2:
+        raise ParameterError(
+            f"colluders is {c}, but at most {m - 2} of {m} survivors may tell their noise; "
+            "take fewer colluders, or more survivors"
+        )
     budget = Budget(epsilon, delta)
     if budget.squares <= rounds * Fraction(2, GRAIN):
         raise ParameterError(

@@ -106,7 +106,7 @@ def test_server_says_what_holds_against_whom(capsys):
     shown = planned_noise.announced(PLAN, PLAN.params())
     noise, against, _ = capsys.readouterr().err.splitlines()
     assert "ε = 2, δ = 1e-06 for 2 sums together" in noise
-    assert against == "against: a server that follows the protocol, with up to 1 clients"
+    assert against == "against: a server that follows the protocol, with up to 1 client"
     assert shown["privacy"]["min_survivors"] == 4
     assert planned_noise.announced(None, PLAN.params()) == {}
 

@@ -65,6 +65,7 @@ def simulate_round(
     """Run one round with real clients and a real server that exchange bytes.
 
     A `ClippingWarning` has the number of clipped elements, if there are any.
+    A vector that `Bounded` scales down gives no warning, but counts in `clipped`.
 
     Parameters
     ----------

@@ -21,6 +21,7 @@ from secagg.cli import planned_noise
 from secagg.encoding import FixedPoint
 from secagg.graph.graph import CORRUPT, DROPOUT, Recommendation, count, to_adversary
 from secagg.kit.timing import mean_seconds
+from secagg.privacy import Plan
 from secagg.protocol import RoundParams, keys
 from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
@@ -40,11 +41,18 @@ EXAMPLES = options.examples(
     "secagg params --clients 1000 --corrupt 0.2 --dropout 0.1",
     "secagg params --clients 10000 --corrupt 0.33 --dropout 0.1 --length 1000000 --json",
     "secagg params --clients 1000 --epsilon 2 --delta 1e-6 --rounds 100 --norm 1",
+    "secagg params --epsilon 2 --delta 1e-6 --rounds 100 --norm 1",
 )
 
 
 def params(
-    clients: options.Clients,
+    clients: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of clients, n.",
+            show_default="with --epsilon, a table for 100, 1,000 and 10,000 clients",
+        ),
+    ] = None,
     corrupt: options.Corrupt = CORRUPT,
     dropout: options.Dropout = DROPOUT,
     security: Annotated[
@@ -72,13 +80,21 @@ def params(
 
     Times follow from measurements of primitives on this machine. Bytes are the largest of any
     client: a client that stays to the end and loses no neighbour. With --epsilon the command
-    plans noise for differential privacy, too.
+    plans noise for differential privacy, too; without --clients it prints what to expect for
+    some numbers of clients.
     """
     with options.command():
-        noise = planned_noise.planned(
-            clients, length, corrupt, dropout,
-            epsilon=epsilon, delta=delta, rounds=rounds, norm=norm, bits=modulus_bits,
-        )  # fmt: skip
+
+        def plan_of(number: int) -> Plan | None:
+            return planned_noise.planned(
+                number, length, corrupt, dropout,
+                epsilon=epsilon, delta=delta, rounds=rounds, norm=norm, bits=modulus_bits,
+            )  # fmt: skip
+
+        if clients is None:
+            planned_noise.show_sizes(plan_of, json=as_json)
+            return
+        noise = plan_of(clients)
         server = "active" if security == "active" else to_adversary(security)
 
         def graph_of(bits: int) -> Recommendation:

@@ -7,17 +7,27 @@ from typing import Annotated
 
 import typer
 
-from secagg.cli.console import Document
+from secagg.cli.console import Document, with_options
 from secagg.cli.lines import fact
 from secagg.errors import ParameterError
 from secagg.graph.graph import Recommendation, count
-from secagg.kit.table import volume
+from secagg.kit.table import Cell, Column, Table, as_json, print_table, volume
 from secagg.oneshot import OneShotParams
 from secagg.privacy import Plan, against, plan
 from secagg.protocol import ClientPolicy, RoundParams
 
 DELTA = 1e-6
 """δ by default."""
+_SIZES = (100, 1000, 10_000)
+"""Numbers of clients in a table of what to expect."""
+_COLUMNS = (
+    Column("clients"),
+    Column("σ of the sum", "{:.3g}".format),
+    Column("bits"),
+    Column("bytes", volume),
+    Column("error of the mean", "{:.3g}".format),
+    Column("× central", "{:.3f}".format),
+)
 _MOST_BITS = 128
 """Largest `sigma` of a graph."""
 Epsilon = Annotated[
@@ -123,8 +133,65 @@ def announced(plan: Plan | None, params: RoundParams | OneShotParams) -> Documen
     return {"privacy": as_document(plan, params)}
 
 
+def show_sizes(plan_of: Callable[[int], Plan | None], *, json: bool) -> None:
+    """Print what to expect of the same noise for some numbers of clients.
+
+    Raises
+    ------
+    ParameterError
+        The options ask for no noise, or no number of clients has a plan.
+    """
+    plans, rows, sizes, notes = list[Plan](), list[list[Cell]](), list[Document](), list[str]()
+    for number in _SIZES:
+        try:
+            one = plan_of(number)
+        except ParameterError as error:
+            if number == _SIZES[-1] and not plans:
+                raise
+            why = with_options(str(error))
+            rows.append([number, "no plan", None, None, None, None])
+            sizes.append({"clients": number, "no_plan": why})
+            notes.append(f"{number:,} clients: {why}")
+            continue
+        if one is None:
+            raise ParameterError(
+                "--clients is missing; give the number of clients, or --epsilon for a table of "
+                "some numbers"
+            )
+        plans.append(one)
+        sigma, total = float(one.sigma) * one.norm / one.steps, one.factors["total"]
+        rows.append([number, sigma, one.modulus_bits, one.message, one.error_norm(), total])
+        sizes.append({"clients": number} | _figures(one))
+    last = plans[-1]
+    if json:
+        typer.echo(as_json({"length": last.length, "sizes": sizes}))
+        return
+    stay = f"{last.min_survivors:,} of {last.n_clients:,} stay"
+    notes += [
+        f"For {last.length:,} elements (--length), if {stay} and {last.colluders:,} collude.",
+        f"Error of the mean: as a norm, beside at most {last.norm:g} of the mean itself.",
+        "× central: this error beside the error by a trusted server's noise.",
+        "With --clients the command prints the whole plan.",
+    ]
+    print_table(Table(columns=_COLUMNS, rows=rows, title=_promised(last), notes=notes))
+
+
+def _promised(plan: Plan) -> str:
+    """Return ε and δ of a plan in words."""
+    sums = "one sum" if plan.rounds == 1 else f"{plan.rounds:,} sums together"
+    return f"ε = {plan.budget.epsilon:g}, δ = {plan.budget.delta:g} for {sums}"
+
+
 def as_document(plan: Plan, params: RoundParams) -> Document:
     """Return a plan and its parameters for JSON."""
+    return _figures(plan) | {
+        "against": against(params),
+        "parameters": params.to_bytes().hex(),
+    }
+
+
+def _figures(plan: Plan) -> Document:
+    """Return what follows from a plan alone, for JSON."""
     return {
         "epsilon": plan.budget.epsilon,
         "delta": plan.budget.delta,
@@ -143,24 +210,21 @@ def as_document(plan: Plan, params: RoundParams) -> Document:
         "error_norm": plan.error_norm(),
         "error_fewest": plan.error(plan.min_survivors),
         "factors": plan.factors,
-        "against": against(params),
-        "parameters": params.to_bytes().hex(),
     }
 
 
 def in_words(plan: Plan, params: RoundParams) -> list[tuple[str, str]]:
     """Return the rows of a table."""
-    budget, factors = plan.budget, plan.factors
+    factors = plan.factors
     graph = {"neighbours": params.neighbours, "threshold": params.threshold}
     of_round, to_serve = _of(graph), _options(plan)
     if params.active:
         of_round, to_serve = f"{of_round}, security='active'", f"{to_serve} --security active"
     share, sigma, step = float(plan.share), float(plan.sigma), plan.norm / plan.steps
-    sums = "one sum" if plan.rounds == 1 else f"{plan.rounds:,} sums together"
     excess = f"dropouts {factors['dropouts']:.3f} × rounding {factors['rounding']:.3f}"
     signal = plan.norm / plan.error_norm()
     return [
-        ("noise", f"ε = {budget.epsilon:g}, δ = {budget.delta:g} for {sums}, against zeros"),
+        ("noise", f"{_promised(plan)}, against zeros"),
         ("", f"ε = {plan.epsilon_replaced:.3g} against any other vectors of a client"),
         ("", f"if {plan.min_survivors} clients stay and at most {plan.colluders} collude"),
         ("against", against(params)),

@@ -92,6 +92,25 @@ def test_params_plans_noise() -> None:
     assert invoke("params", "--clients", "20", "--rounds", "3").exit_code == 2
 
 
+def test_params_without_clients_prints_some_sizes() -> None:
+    """The command of a plan alone, and a size without a plan beside sizes with plans."""
+    pytest.importorskip("dp_accounting")
+    options = ("--epsilon", "2", "--delta", "1e-6", "--rounds", "100", "--norm", "1")
+    shown = document("params", *options)
+    assert shown["length"] == 100_000
+    for n, found in zip((100, 1000, 10_000), shown["sizes"], strict=True):
+        wanted = plan(n, 100_000, norm=1, epsilon=2, delta=1e-6, rounds=100)
+        assert (found["clients"], found["sigma"]) == (n, float(wanted.sigma))
+        assert found["error_norm"] == wanted.error_norm()
+    text = invoke("params", *options).stdout
+    assert f"{wanted.error_norm():.3g}" in text
+    assert "100,000 elements (--length)" in text
+    few = document("params", *options, "--length", "9", "--corrupt", "0.89")["sizes"]
+    assert ["no_plan" in one for one in few] == [True, False, False]
+    assert invoke("params", *options, "--corrupt", "0.9").exit_code == 2
+    assert invoke("params").exit_code == 2
+
+
 def test_plan_is_announced_before_clients_wait(capsys) -> None:
     pytest.importorskip("dp_accounting")
     found = plan(20, 9, norm=1, epsilon=3, delta=1e-7)

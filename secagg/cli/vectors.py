@@ -11,10 +11,13 @@ import numpy as np
 from secagg.cli.inputs import PERIOD, Given, newest, of_period, read_given
 from secagg.cli.notices import NO_VECTOR, tell
 from secagg.cli.requests import Request
-from secagg.encoding import Integers, Vector
+from secagg.encoding import Bounded, Integers, Vector
 from secagg.errors import LocalProtocolError, ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
+
+_SAME = 1 + 2.0**-40
+"""Vectors that were scaled to the norm before are not reported, as by `Bounded`."""
 
 
 class Vectors:
@@ -146,10 +149,18 @@ class Vectors:
         raise RemoteProtocolError(why, sender=None, phase=NO_VECTOR, check="file")
 
     def _warn(self, given: Given, params: RoundParams | OneShotParams) -> None:
-        """Print that zeros go out in place of integers above the server's limit.
+        """Print that a vector is scaled down, or that zeros go out in place of integers.
 
         The client answers all the same: a server that chose the limit could bisect the numbers.
         """
+        if isinstance(params.encoding, Bounded):
+            norm = params.encoding.norm
+            if np.linalg.norm(given.vector) > norm * _SAME:
+                text = (
+                    f"{given.path}: this vector is scaled down to the server's --norm, {norm:g}"
+                )
+                self._context.run(self._tell, text)
+            return
         if not isinstance(params.encoding, Integers):
             return
         largest = params.encoding.max

@@ -38,7 +38,15 @@ class ParameterError(SecAggError, ValueError):
 
 
 class BudgetSpent(ParameterError):
-    """A sum would exceed the budget of privacy; nothing was spent, and nothing leaves."""
+    """A sum would exceed the budget of privacy; nothing was spent, and nothing leaves.
+
+    Attributes
+    ----------
+    completed : pair of tuples of int
+        Rounds and reports that a member completed before, as in `secagg.session.Completed`.
+    """
+
+    completed: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
 
 class JournalError(SecAggError):

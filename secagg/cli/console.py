@@ -186,6 +186,15 @@ def _as_flag(option: Any) -> Any:
     return option
 
 
+_OTHER_NAMES = (
+    ("n", "clients"),
+    ("n_clients", "clients"),
+    ("n_users", "users"),
+    ("epsilon", "budget"),
+)
+"""Names in errors, with the names of the options."""
+
+
 def with_options(text: str) -> str:
     """Replace Python in an error by options of the running command, and ids by names.
 
@@ -195,11 +204,7 @@ def with_options(text: str) -> str:
     options = {one.name: one.opts[0] for one in _running.get() if one.opts[0].startswith("--")}
     text = in_words_of(text, options, client={"url", "client"} <= names)
     text = re.sub(r"FixedPoint\(clip=([^,)]+)[^)]*\)", r"\1", text)
-    options |= {
-        name: options[option]
-        for name, option in (("n", "clients"), ("n_clients", "clients"), ("n_users", "users"))
-        if option in options
-    }
+    options |= {name: options[option] for name, option in _OTHER_NAMES if option in options}
     if "fractional_bits" not in options:
         text = re.sub(r"raise fractional_bits( to \d+,|, or) ", "", text)
     if "clip" in options:

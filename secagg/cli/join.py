@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec import to_builtins
 
 from secagg.cli.addresses import (
     Authority,
@@ -19,24 +18,22 @@ from secagg.cli.addresses import (
     PlainHttp,
     Url,
 )
+from secagg.cli.budgets import BudgetDelta, open_spending, spent_as_document, spent_in_words
 from secagg.cli.console import (
     Json,
     Log,
     LogJson,
     command,
-    counted,
     examples,
     file_option,
     flag,
 )
 from secagg.cli.hosting import attend
-from secagg.cli.lines import fact, log_as
-from secagg.cli.planned_noise import DELTA
-from secagg.cli.records import Spent
+from secagg.cli.lines import log_as
 from secagg.cli.vectors import Vectors
-from secagg.errors import ParameterError, SecAggError
+from secagg.errors import BudgetSpent, SecAggError
 from secagg.kit.table import as_json as to_json
-from secagg.privacy import Budget, PrivacyLedger
+from secagg.privacy import PrivacyLedger
 from secagg.session import Completed
 
 EXAMPLES = examples(
@@ -79,10 +76,7 @@ def join(
             show_default="no budget",
         ),
     ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(help="δ of the budget, well below 1 / clients.", show_default="1e-6"),
-    ] = None,
+    delta: BudgetDelta = None,
     ledger: Annotated[
         Path | None,
         file_option(
@@ -106,25 +100,17 @@ def join(
     """
     with command():
         log_as(log, json=log_json)
-        spending = _ledger(ledger, budget, delta)
-        if spending is not None:
-            follows = "follows the protocol; with --registry, against a server that lies, too"
-            does = follows if registry is None else "does anything, since all sums are active"
-            fact(f"budget: holds against a server that {does}")
+        spending = open_spending(ledger, budget, delta, active=registry is not None)
         train = Vectors(vector, integers=integers)
-        sums, hint = attend(
-            url, client, train, identity, registry, helpers, authority, patience,
-            spending=spending, min_clients=min_clients, allow_plain_http=allow_plain_http,
-        )  # fmt: skip
-        if as_json:
-            counts = {"sums": len(sums.rounds), "reports": len(sums.reports)}
-            numbers = sorted(sums.rounds + sums.reports)
-            privacy = {} if spending is None else {"spent": to_builtins(_spent(spending))}
-            typer.echo(to_json({"client": client, **counts, "numbers": numbers, **privacy}))
-        else:
-            typer.echo(_counted(sums, len(vector)))
-            if spending is not None:
-                typer.echo(f"{_spent(spending)}, by {counted(spending.sums, 'masked vector')}")
+        try:
+            sums, hint = attend(
+                url, client, train, identity, registry, helpers, authority, patience,
+                spending=spending, min_clients=min_clients, allow_plain_http=allow_plain_http,
+            )  # fmt: skip
+        except BudgetSpent as error:
+            _tell(client, Completed(*error.completed), len(vector), spending, json=as_json)
+            raise
+        _tell(client, sums, len(vector), spending, json=as_json)
         # the session ended in order, but a script must see the failure
         if not sums:
             remedy = hint or (
@@ -134,24 +120,19 @@ def join(
             raise SecAggError(f"the session ended, and client {client} was in no sum{remedy}")
 
 
-def _ledger(
-    path: Path | None, epsilon: float | None, delta: float | None
-) -> PrivacyLedger | None:
-    """Return the ledger of the options, or None."""
-    if path is None and epsilon is None and delta is None:
-        return None
-    if path is None or epsilon is None:
-        raise ParameterError(
-            "--budget and --ledger need each other, and --delta needs both: a client without "
-            "a file forgets at its end what it has spent"
-        )
-    return PrivacyLedger(path, Budget(epsilon, DELTA if delta is None else delta))
-
-
-def _spent(ledger: PrivacyLedger) -> Spent:
-    """Return what the sums of a client's data have spent."""
-    epsilon, delta = ledger.budget.epsilon, ledger.budget.delta
-    return Spent(epsilon=ledger.spent.epsilon(delta), delta=delta, budget=epsilon)
+def _tell(
+    client: str, sums: Completed, given: int, spending: PrivacyLedger | None, *, json: bool
+) -> None:
+    """Print the sums of a client, and what the sums have spent."""
+    if json:
+        counts = {"sums": len(sums.rounds), "reports": len(sums.reports)}
+        numbers = sorted(sums.rounds + sums.reports)
+        document = {"client": client, **counts, "numbers": numbers}
+        typer.echo(to_json(document | spent_as_document(spending)))
+        return
+    typer.echo(_counted(sums, given))
+    if spending is not None:
+        typer.echo(spent_in_words(spending))
 
 
 def _counted(done: Completed, given: int) -> str:

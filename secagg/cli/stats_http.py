@@ -33,7 +33,16 @@ from secagg.cli.addresses import (
     State,
     Url,
 )
-from secagg.cli.console import Json, Log, LogJson, as_security, command, counted
+from secagg.cli.budgets import BudgetDelta, open_spending, spent_as_document, spent_in_words
+from secagg.cli.console import (
+    Json,
+    Log,
+    LogJson,
+    as_security,
+    command,
+    counted,
+    file_option,
+)
 from secagg.cli.files import read_registry
 from secagg.cli.hosting import Hosting, attend
 from secagg.cli.lines import fact, log_as
@@ -78,7 +87,8 @@ SERVE = (
 )
 JOIN = (
     START + "secagg stats join https://study.example:8443 study.toml patients.csv "
-    "--client north --identity north.pem --ledger patients.ledger\n"
+    "--client north --identity north.pem --ledger patients.ledger\n\n"
+    "secagg stats join … --budget 4 --privacy-ledger patients.privacy\n"
 )
 
 
@@ -228,6 +238,24 @@ def join(
     ],
     registry: Members = None,
     helpers: HelpersFile = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="EPS",
+            help="ε that all studies over this table may spend together, whatever the server, "
+            "for the plans' unit. A step without room in it, or without noise, is declined. "
+            "Needs --privacy-ledger.",
+            show_default="no budget",
+        ),
+    ] = None,
+    delta: BudgetDelta = None,
+    privacy_ledger: Annotated[
+        Path | None,
+        file_option(
+            "Ledger of what the studies have spent; made if missing. Give all studies over the "
+            "same records the same file, and never copy, restore or delete it."
+        ),
+    ] = None,
     authority: Authority = None,
     patience: Patience = 600.0,
     min_count: MinCount = LEAST["min_count"],
@@ -247,7 +275,11 @@ def join(
         log_as(log, json=log_json)
         policy = policy_of(min_count, min_sites, records_per_parameter)
         kept = open_ledger(ledger)
-        site = site_of(plan, data, policy, kept)
+        spending = open_spending(
+            privacy_ledger, budget, delta,
+            active=registry is not None, option="--privacy-ledger",
+        )  # fmt: skip
+        site = site_of(plan, data, policy, kept, spending)
         answers = _Answers(site)
         done, hint = attend(
             url, client, answers, identity, registry, helpers, authority, patience,
@@ -256,9 +288,12 @@ def join(
         )  # fmt: skip
         steps = sorted(number + 1 for number in done.rounds + done.reports)
         if as_json:
-            typer.echo(to_json({"client": client, "steps": steps}))
+            document = {"client": client, "steps": steps}
+            typer.echo(to_json(document | spent_as_document(spending)))
         else:
             typer.echo(f"steps answered: {', '.join(map(str, steps)) or 'none'}")
+            if spending is not None:
+                typer.echo(spent_in_words(spending))
         # the session ended in order, but a script must see the failure
         if answers.refused:
             raise SecAggError(answers.refused)

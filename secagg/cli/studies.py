@@ -23,6 +23,7 @@ from secagg.errors import ParameterError, needing
 from secagg.kit.table import as_json
 
 if TYPE_CHECKING:
+    from secagg.privacy import PrivacyLedger
     from secagg.statistics import Ledger, Plan, Result, Site, SitePolicy, Study, Table
 
 RESULT, STUDY = "result.json", "study.bin"
@@ -145,11 +146,17 @@ def _write(path: Path, content: str) -> None:
     replace_file(path, content)
 
 
-def site_of(plan: Path, data: Path, policy: SitePolicy, ledger: Ledger) -> Site:
+def site_of(
+    plan: Path,
+    data: Path,
+    policy: SitePolicy,
+    ledger: Ledger,
+    spending: PrivacyLedger | None = None,
+) -> Site:
     """Return a site, after the whole table was read and judged."""
     agreed = read_plan(plan)
     refuse_device(data)
-    return statistics.Site(data, agreed, policy=policy, ledger=ledger)
+    return statistics.Site(data, agreed, policy=policy, ledger=ledger, spending=spending)
 
 
 def policy_of(min_count: int, min_sites: int, records_per_parameter: int) -> SitePolicy:

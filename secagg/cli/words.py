@@ -117,8 +117,8 @@ def in_words_of(text: str, options: Mapping[str, str], *, client: bool) -> str:
         text = re.sub(r"pass min_clients=(\d+)", r"take \1 clients", text)
         text = re.sub(r"Noise\(sigma, colluders=(\d+)\)", r"secagg serve --colluders \1", text)
         text = text.replace("; take ", f"; {_ASK} to take ")
-    # a site of a study has another server, and no budget
-    if "ledger" in options and "budget" not in options:
+    # a site of a study has another server, and no vector
+    if "ledger" in options and "vector" not in options:
         text = re.sub(r"\bsecagg serve (?=--(security|helpers))", "secagg stats serve ", text)
     return text
 

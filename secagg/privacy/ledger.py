@@ -137,7 +137,8 @@ class PrivacyLedger:
                     yield
             except OSError as error:
                 why = error.strerror or str(error)
-                raise JournalError(f"the ledger {self._path}: {why}") from error
+                remedy = "" if self._path.parent.is_dir() else "; make the folder first"
+                raise JournalError(f"the ledger {self._path}: {why}{remedy}") from error
 
     def _read(self) -> _Content:
         """Return the content of the file; without a file, the content that is known."""

@@ -13,7 +13,7 @@ from secagg.client import Client, SealingKey
 from secagg.client.client import answer_quietly
 from secagg.client.inputs import Outcome, send_input
 from secagg.encoding import Encoding, Vector
-from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.errors import BudgetSpent, ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.oneshot.client import write_report
 from secagg.privacy import PrivacyLedger
@@ -95,7 +95,8 @@ async def take_part(
         See `Client`. The ledger stays in memory.
     spending : PrivacyLedger, optional
         Ledger of this client's data, whatever the session. A sum without room in the budget,
-        or without noise, raises `BudgetSpent` before the training.
+        or without noise, raises `BudgetSpent` before the training. The error has the rounds
+        that this member completed before.
     one_shot_policy : OneShotPolicy, optional
         Demands on one-shot sums, with trusted `helpers`. None: a request for a report raises
         ParameterError.
@@ -121,9 +122,11 @@ async def take_part(
         after = task.id
         try:
             answer = await member.answer(task)
-        except Exception:
+        except Exception as error:
             with suppress(Exception):  # the first error counts
                 await link.send(wire.encode(Declined(task.id)))  # a reason could be private
+            if isinstance(error, BudgetSpent):
+                error.completed = tuple(n for _, n in member.rounds), tuple(member.reports)
             raise
         try:
             await link.send(wire.encode(answer))

@@ -16,6 +16,7 @@ from secagg.cli import planned_noise
 from secagg.cli.books import Book
 from secagg.cli.files import create_identity, write_keys
 from secagg.cli.sums import Sums
+from secagg.cli.vectors import Vectors, number_of
 from secagg.privacy import Budget, PrivacyLedger, plan
 from secagg.session import LocalLink, Session, take_part
 from secagg.session.completed import Completed
@@ -149,6 +150,36 @@ def test_join_has_a_ledger(folder, monkeypatch):
     assert "does anything" in ran.stderr
     for few in (("--budget", 2), ("--ledger", "l"), ("--delta", 1e-5)):
         assert invoke("join", "http://127.0.0.1:9", *client, *few).exit_code == 2
+    wrong = invoke("join", "http://127.0.0.1:9", *client, "--budget", 0, "--ledger", "l")
+    assert wrong.stderr.startswith("secagg: --budget "), wrong.stderr
+
+
+def test_join_with_a_spent_ledger_says_so_before_and_after(folder, monkeypatch):
+    PrivacyLedger("l", PLAN.budget).spend(PLAN.loss)
+
+    async def taken(*_, spending, **__):
+        error = BudgetSpent("spent")
+        error.completed = (1,), ()
+        raise error
+
+    monkeypatch.setattr(http, "join", taken)
+    client = ("--client", "bern", "--identity", "bern.pem", "--vector", "v.npy")
+    budget = ("--budget", 2, "--ledger", "l")
+    ran = invoke("join", "http://127.0.0.1:9", *client, *budget)
+    assert ran.exit_code == 2
+    assert ran.stdout.startswith("sums: 1\nε = 2 of 2 spent")
+    assert "privacy: ε = 2 of 2 spent" in ran.stderr
+    ran = invoke("join", "http://127.0.0.1:9", *client, *budget, "--json")
+    found = json.loads(ran.stdout)
+    assert (found["numbers"], found["spent"]["sums"]) == ([1], 1)
+
+
+@pytest.mark.parametrize(("norm", "lines"), [(0.5, 0), (1, 0), (1.01, 1)])
+def test_client_alone_hears_that_its_vector_is_scaled(tmp_path, norm, lines):
+    np.save(tmp_path / "w.npy", norm * np.array([0.6, 0, 0.8]))
+    told: list[str] = []
+    Vectors([tmp_path / "w.npy"], tell=told.append)(number_of(0), PLAN.params())
+    assert len(told) == lines
 
 
 @pytest.mark.large
@@ -171,6 +202,7 @@ def test_noised_sums_by_commands_until_the_budget_ends(folder):
     assert server.returncode == 3, error
     assert [one.returncode for one in running] == [2, 0, 0, 0, 0], ended
     assert "budget" in ended[0][1]
+    assert ended[0][0].startswith("sums: 1, in sums 0 of 2\nε = "), ended
     assert all("ε = 2 of 2 spent" in out for out, _ in ended[1:]), ended
     first, second = json.loads(out)["sums"]
     assert second["missing"][0] == {

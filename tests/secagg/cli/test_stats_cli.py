@@ -17,9 +17,12 @@ import numpy as np
 import pytest
 
 from cli_processes import address, invoke, process, until
+from secagg import RemoteProtocolError, http
 from secagg.cli import sums
 from secagg.cli.files import create_identity, read_keys, write_keys
 from secagg.cli.studies import LEAST
+from secagg.privacy import Budget, PrivacyLedger
+from secagg.session import Completed
 from secagg.statistics import (
     Category,
     Counts,
@@ -35,6 +38,7 @@ from secagg.statistics import (
     collect,
     simulate,
 )
+from secagg.statistics.sessions import round_params
 from study_sites import join, register
 
 PLAN = Plan(
@@ -187,6 +191,31 @@ def test_site_rejects_a_plan_by_policy_and_ledger(folder):
     rejected(*join, "--ledger", "absent/ledger", message="--ledger")
     (folder / "damaged").write_text("{}")
     rejected(*join, "--ledger", "damaged", message="damaged")
+
+
+def test_site_with_a_spent_budget_declines(folder, monkeypatch):
+    pytest.importorskip("dp_accounting")
+    noise = Privacy(2.0, 1e-6, max_records=100, noises="1.5", colluders=3)
+    noised = Study(Plan("noised", {"age": Number(18, 100)}, (Moments("age"),), privacy=noise))
+    (folder / "plan.toml").write_text(noised.plan.to_toml(), "utf-8")
+    create_identity(folder / "a.pem")
+    params = round_params(noised, 12, b"study", security="active")
+    PrivacyLedger("a.privacy", Budget(2, 1e-6)).spend(noised.step.loss(params))
+    checks = []
+
+    async def taken(url, name, train, **_):
+        with pytest.raises(RemoteProtocolError) as caught:
+            train(noised.message(), params)
+        checks.append(caught.value.check)
+        return Completed()
+
+    monkeypatch.setattr(http, "join", taken)
+    files = ("plan.toml", "site-0.csv", "--client", "a", "--identity", "a.pem")
+    join = ("stats", "join", "http://127.0.0.1:9", *files, "--ledger", "l", "--json")
+    ran = invoke(*join, "--budget", 2, "--privacy-ledger", "a.privacy")
+    assert (ran.exit_code, checks) == (2, ["budget"]), ran.stderr
+    assert json.loads(ran.stdout)["spent"]["sums"] == 1
+    assert invoke(*join, "--budget", 2).exit_code == 2
 
 
 @pytest.mark.parametrize("way", ["plain", "secagg", "one-shot"])

@@ -119,6 +119,16 @@ async def test_next_attempt_is_spent_and_trains_no_more():
     assert sorted(trained) == list(range(N))
 
 
+async def test_member_without_room_says_what_it_completed():
+    ledgers = {0: PrivacyLedger(None, Budget(PLAN.budget.epsilon / 1.4, PLAN.budget.delta))}
+    async with session_of(N) as party:
+        join_all(party, ledgers)
+        await party.session.round(PARAMS)
+        with pytest.raises(BudgetSpent) as error:
+            await asyncio.gather(party.session.round(PARAMS), party.running[0])
+        assert error.value.completed == ((0,), ())
+
+
 async def test_budget_of_a_folder_survives_a_restart_and_counts_an_attempt_once(tmp_path):
     async with session_of(N, budget=PLAN.budget, folder=tmp_path) as party:
         join_all(party, {})

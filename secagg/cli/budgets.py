@@ -1,0 +1,72 @@
+"""Budget of a client's data: the ledger of the options, and what the sums have spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec import to_builtins
+
+from secagg.cli.console import Document, counted
+from secagg.cli.lines import fact
+from secagg.cli.planned_noise import DELTA
+from secagg.cli.records import Spent
+from secagg.errors import ParameterError
+from secagg.privacy import Budget, PrivacyLedger
+
+BudgetDelta = Annotated[
+    float | None,
+    typer.Option(help="δ of the budget, well below 1 / clients.", show_default="1e-6"),
+]
+
+
+def open_spending(
+    path: Path | None,
+    epsilon: float | None,
+    delta: float | None,
+    *,
+    active: bool,
+    option: str = "--ledger",
+) -> PrivacyLedger | None:
+    """Return the ledger of the options, or None; print what is spent, and against whom.
+
+    Parameters
+    ----------
+    path, epsilon, delta
+        File, ε and δ of the options.
+    active : bool
+        True: this client takes part in active sums only.
+    option : str
+        Option of the file.
+    """
+    if path is None and epsilon is None and delta is None:
+        return None
+    if path is None or epsilon is None:
+        raise ParameterError(
+            f"--budget and {option} need each other, and --delta needs both: a client without "
+            "a file forgets at its end what it has spent"
+        )
+    ledger = PrivacyLedger(path, Budget(epsilon, DELTA if delta is None else delta))
+    follows = "follows the protocol; with --registry, against a server that lies, too"
+    does = "does anything, since all sums are active" if active else follows
+    fact(f"budget: holds against a server that {does}")
+    fact(f"privacy: {spent_in_words(ledger)}")
+    return ledger
+
+
+def spent_in_words(ledger: PrivacyLedger) -> str:
+    """Return what the sums of a client's data have spent, in words."""
+    return f"{_spent(ledger)}, by {counted(ledger.sums, 'masked vector')}"
+
+
+def spent_as_document(ledger: PrivacyLedger | None) -> Document:
+    """Return what the sums of a client's data have spent, for JSON."""
+    if ledger is None:
+        return {}
+    return {"spent": to_builtins(_spent(ledger)) | {"sums": ledger.sums}}
+
+
+def _spent(ledger: PrivacyLedger) -> Spent:
+    epsilon, delta = ledger.budget.epsilon, ledger.budget.delta
+    return Spent(epsilon=ledger.spent.epsilon(delta), delta=delta, budget=epsilon)

@@ -34,6 +34,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if faults:
         chosen |= {"duplicates": 0.05, "garbage": 0.01, "serves": 2, "works": 2}
         chosen["kills"] = chosen["kills"] or 10
+    for one in filter(None, (folder, cache)):
+        one.mkdir(parents=True, exist_ok=True)
     rows = []
     for clients in sizes:
         with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as temporary:

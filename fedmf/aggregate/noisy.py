@@ -145,8 +145,8 @@ class NoisySum(Settings):
         # with a common key, knowing a user's noise is knowing all noise
         if len(set(keys)) < count or not self._used.isdisjoint(keys):
             raise SettingError(
-                "entropy returned the same bytes twice: pass a function that returns new ones, "
-                "such as os.urandom or np.random.default_rng(1).bytes"
+                "entropy returned the same bytes twice: pass a function of new bytes at each "
+                "call, such as os.urandom or np.random.default_rng(1).bytes"
             )
         self._used.update(keys[:1])  # a source that begins anew repeats the first key
         return keys

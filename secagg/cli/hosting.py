@@ -18,8 +18,9 @@ from secagg.errors import BudgetSpent, LinkError
 from secagg.oneshot import OneShotPolicy
 from secagg.privacy import Budget, PrivacyLedger
 from secagg.protocol import ClientPolicy, CohortLedger, Registry
+from secagg.protocol.bounds import Bounds
 from secagg.protocol.key_files import client_of
-from secagg.protocol.shape import Bounds, Security
+from secagg.protocol.shape import Security
 from secagg.session import Completed
 
 if TYPE_CHECKING:

@@ -257,31 +257,25 @@ def _declining(params: RoundParams) -> list[tuple[str, str]]:
 
 def _arguments(plan: Plan) -> str:
     """Return the arguments of `secagg.privacy.plan`, as Python."""
-    named = {
+    return f"{plan.n_clients}, {plan.length}, {_of(_named(plan) | {'bits': plan.modulus_bits})}"
+
+
+def _options(plan: Plan) -> str:
+    """Return the options of ``secagg serve``."""
+    named = {"length": plan.length} | _named(plan) | {"modulus_bits": plan.modulus_bits}
+    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in named.items())
+
+
+def _named(plan: Plan) -> dict[str, float]:
+    """Return the settings that Python and ``secagg serve`` give the same names."""
+    return {
         "norm": plan.norm,
         "epsilon": plan.budget.epsilon,
         "delta": plan.budget.delta,
         "rounds": plan.rounds,
         "min_survivors": plan.min_survivors,
         "colluders": plan.colluders,
-        "bits": plan.modulus_bits,
     }
-    return f"{plan.n_clients}, {plan.length}, {_of(named)}"
-
-
-def _options(plan: Plan) -> str:
-    """Return the options of ``secagg serve``."""
-    named = {
-        "length": plan.length,
-        "epsilon": plan.budget.epsilon,
-        "delta": plan.budget.delta,
-        "rounds": plan.rounds,
-        "norm": plan.norm,
-        "min-survivors": plan.min_survivors,
-        "colluders": plan.colluders,
-        "modulus-bits": plan.modulus_bits,
-    }
-    return " ".join(f"--{name} {value}" for name, value in named.items())
 
 
 def _of(given: Mapping[str, float | None]) -> str:

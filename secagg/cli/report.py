@@ -21,8 +21,8 @@ from secagg.cli.summands import encoding_of
 from secagg.cli.vectors import check_given
 from secagg.errors import LinkError, ParameterError
 from secagg.kit.table import as_json as to_json
+from secagg.protocol.bounds import Bounds
 from secagg.protocol.key_files import client_of
-from secagg.protocol.shape import Bounds
 
 EXAMPLES = options.examples(
     "secagg report https://sums.example:8443 --client alice --identity alice.pem "

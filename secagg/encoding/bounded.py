@@ -12,8 +12,9 @@ import hashlib
 import os
 import struct
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from math import isqrt, sqrt
+from math import ceil, isqrt, sqrt
 from typing import ClassVar, cast
 
 import numpy as np
@@ -40,6 +41,8 @@ _SAME = 1 + 2.0**-40
 """Vectors that an application scaled to norm C itself are not counted as clipped."""
 _TAIL = 5266
 """1000 √(2 ln 1/β), β = 2^−20, rounded up."""
+_WRAP = Fraction(13_863, 10_000)
+"""2 ln 2, rounded up: with `_WRAP` · (11 + log₂ D) any element wraps with chance 2^−10."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,24 @@ class Rotated:
         root = isqrt(size - 1) + 1
         slack = -(-_TAIL * (2 * most + root) // 2000)
         return min(self.squared_steps - (-size // 4) + slack, (most + root) ** 2)
+
+    def smallest_modulus(self, vectors: int, variance: Fraction) -> int:
+        """Return the least R for sums of n vectors, R ≥ ⌈S'⌉ + 1, which may wrap.
+
+        ((R − 1) / 2)² ≥ K² (n² B / D + n s² + n / 4) with K² = 2 ln(2^11 D). So for inputs that
+        do not depend on the rotation, any element of the sum wraps with chance 2^−10 at most.
+
+        Parameters
+        ----------
+        vectors : int
+            n, 1 ≤ n ≤ 2^20.
+        variance : Fraction
+            s² ≥ 0, the variance of the noise that is added to each vector.
+        """
+        logarithm = self.elements.bit_length() - 1
+        spread = Fraction(vectors**2 * self.squared_norm, self.elements)
+        square = 4 * _WRAP * (11 + logarithm) * (spread + vectors * (variance + Fraction(1, 4)))
+        return max(isqrt(ceil(square) - 1) + 2, self.max_encoded + 1)
 
     @cached_property
     def _signs(self) -> NDArray[np.uint64]:

@@ -11,7 +11,7 @@ import msgspec
 from secagg._check import check_kind
 from secagg.errors import ParameterError
 from secagg.privacy import Budget, plan
-from secagg.privacy.noised import Noised
+from secagg.privacy.noised import Noised, check_bounded
 from secagg.protocol import Noise
 
 
@@ -101,12 +101,7 @@ class JobNoise:
             if clip is None:
                 raise ParameterError("a sum without noise needs clip=…; pass it, or norm=…")
             return None
-        for name, value in (("clip", clip), ("max_weight", max_weight)):
-            if value is not None:
-                raise ParameterError(
-                    f"{name} is {value!r}, and a noised mean is unweighted, of updates of "
-                    f"bounded norm; leave {name} out"
-                )
+        check_bounded(clip, max_weight)
         return cls(None if noise is None else Given.read(noise), norm, *numbers)
 
     @property

@@ -27,6 +27,7 @@ from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.flower.grid import CLIPPED, Averages, FixedNodes, Prepared, SecureGrid
 from secagg.flower.wire import is_computed
+from secagg.privacy.noised import check_bounded
 
 logger = logging.getLogger("flwr.secagg")
 
@@ -318,13 +319,7 @@ def check_unweighted(
     evaluate: Mapping[str, float] | None,
 ) -> None:
     """Raise `ParameterError` for arguments that sums of bounded norm or with noise lack."""
-    given = {"clip": clip, "max_weight": max_weight}
-    for name, value in given.items():
-        if value is not None:
-            raise ParameterError(
-                f"{name} is {value!r}, and a noised mean is unweighted, of updates of bounded "
-                f"norm; leave {name} out"
-            )
+    check_bounded(clip, max_weight)
     # noise for the norm of an update has another scale than a metric
     for name, bounds in (("metrics", metrics), ("evaluate", evaluate)):
         if bounds:

@@ -10,8 +10,8 @@ from secagg._printable import fingerprints, short_repr
 from secagg.errors import ParameterError
 from secagg.graph.graph import CORRUPT, check_fractions, count, to_float
 from secagg.oneshot.params import MAX_HELPERS, OneShotParams
+from secagg.protocol.bounds import Bounds
 from secagg.protocol.identities import SIGNATURE_BYTES
-from secagg.protocol.shape import Bounds
 
 _REMEDY = "endorsements=[Helper.endorse() of each, in order]"
 _HONEST = 2

@@ -130,3 +130,13 @@ class Noised:
         return replace(self.plan, n_clients=clients).params(
             session=session, security=security, neighbours=graph, threshold=threshold
         )
+
+
+def check_bounded(clip: float | None, max_weight: int | None) -> None:
+    """Raise `ParameterError` for settings that sums of vectors of bounded norm lack."""
+    for name, value in (("clip", clip), ("max_weight", max_weight)):
+        if value is not None:
+            raise ParameterError(
+                f"{name} is {value!r}, and a noised mean is unweighted, of updates of bounded "
+                f"norm; leave {name} out"
+            )

@@ -24,8 +24,6 @@ _MOST_STEPS = 1 << 30
 _BITS = range(2, 63)
 _COST = 1.02
 """Largest factor of the error by which rounding is worth fewer bits."""
-_WRAP = Fraction(13863, 10_000)
-"""2 ln 2, rounded up: with `_WRAP` · (11 + log₂ D) any element wraps with chance 2^−10."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +106,11 @@ class Plan:
     def sigma(self) -> Fraction:
         """σ, the standard deviation of the noise that is left in the worst case, in steps."""
         return Fraction(math.isqrt(int((self.share * STEPS) ** 2) * self.honest), STEPS)
+
+    @property
+    def smallest_modulus(self) -> int:
+        """The least R for which a sum rarely wraps; see `Rotated.smallest_modulus`."""
+        return self._rotated.smallest_modulus(self.n_clients, self.share**2)
 
     @property
     def loss(self) -> Loss:
@@ -306,19 +309,10 @@ def _finest(start: Plan) -> Plan | None:
     low, high = 0, _MOST_STEPS
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if _fits(replace(start, steps=middle)) else (low, middle - 1)
+        fits = replace(start, steps=middle).smallest_modulus <= 1 << start.modulus_bits
+        low, high = (middle, high) if fits else (low, middle - 1)
     if not low:
         return None
     found = replace(start, steps=low)
     enough = LEAST_SHARE <= found.share * STEPS <= LARGEST_SHARE
     return found if enough and found.budget.allows(found.loss) else None
-
-
-def _fits(plan: Plan) -> bool:
-    """Return whether an element of the rotated sum wraps around with chance 2^−10 at most."""
-    n = plan.n_clients
-    logarithm = plan.elements.bit_length() - 1
-    variance = Fraction(n**2 * plan.square, plan.elements) + n * (
-        plan.share**2 + Fraction(1, 4)
-    )
-    return ((1 << plan.modulus_bits) - 1) ** 2 >= 4 * _WRAP * (11 + logarithm) * variance

@@ -8,14 +8,15 @@ shares: of b_u for a survivor, of s_u for a client that dropped out, never both.
 
 The modules: `phases` defines the order of messages, `params` the parameters of a round,
 `params_bytes` their layout and `policy` a client's demands on them. `noise` has the noise and
-its shares. `shape` has the parameters of every sum, and the bounds of a client's input.
-`ledger` has the cohorts of earlier rounds.
+its shares. `shape` has the parameters of every sum, and `bounds` the bounds of a client's
+input. `ledger` has the cohorts of earlier rounds.
 `messages` encodes the messages, `keys` derives the secrets, and `masks` adds the masks.
 `client_ids` makes ids of names, `identities` signs, and `traffic` counts bytes.
 """
 
 from __future__ import annotations
 
+from secagg.protocol.bounds import Bounds
 from secagg.protocol.client_ids import client_id
 from secagg.protocol.identities import Identity, Registry
 from secagg.protocol.ledger import CohortLedger
@@ -23,7 +24,6 @@ from secagg.protocol.noise import Noise
 from secagg.protocol.params import RoundParams
 from secagg.protocol.phases import NEXT, Phase
 from secagg.protocol.policy import ClientPolicy
-from secagg.protocol.shape import Bounds
 
 __all__ = [
     "NEXT",

@@ -15,8 +15,8 @@ from secagg.graph.graph import (
     least_threshold,
     to_float,
 )
+from secagg.protocol.bounds import Bounds
 from secagg.protocol.params import RoundParams
-from secagg.protocol.shape import Bounds
 
 _RANGES = {
     "min_threshold": (1, 1 << 20),

@@ -257,7 +257,8 @@ def _declining(params: RoundParams) -> list[tuple[str, str]]:
 
 def _arguments(plan: Plan) -> str:
     """Return the arguments of `secagg.privacy.plan`, as Python."""
-    return f"{plan.n_clients}, {plan.length}, {_of(_named(plan) | {'bits': plan.modulus_bits})}"
+    named = {"norm": plan.norm} | _named(plan) | {"bits": plan.modulus_bits}
+    return f"{plan.n_clients}, {plan.length}, {_of(named)}"
 
 
 def _options(plan: Plan) -> str:
@@ -269,10 +270,10 @@ def _options(plan: Plan) -> str:
 def _named(plan: Plan) -> dict[str, float]:
     """Return the settings that Python and ``secagg serve`` give the same names."""
     return {
-        "norm": plan.norm,
         "epsilon": plan.budget.epsilon,
         "delta": plan.budget.delta,
         "rounds": plan.rounds,
+        "norm": plan.norm,
         "min_survivors": plan.min_survivors,
         "colluders": plan.colluders,
     }

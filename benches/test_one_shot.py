@@ -27,7 +27,7 @@ from secagg.oneshot import (
     report,
     suites,
 )
-from secagg.oneshot.suites import SuiteName
+from secagg.protocol.suites import SuiteName
 from secagg.protocol.shape import Security
 from secagg.simulate import temporary_journals
 

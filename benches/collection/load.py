@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from secagg import Identity
 from secagg.oneshot import OneShotParams
-from secagg.oneshot.suites import SuiteName
+from secagg.protocol.suites import SuiteName
 
 CLIP = 8.0
 HELPERS = 2

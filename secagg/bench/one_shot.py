@@ -14,7 +14,7 @@ from secagg.bench.cases import ENCODING, F64, Case, Figure, Load, Row, System, V
 from secagg.bench.roles import Role
 from secagg.bench.ss import ALONE, DROPOUT, Progress
 from secagg.oneshot import Accumulator, Helper, HelperJournal, OneShotParams, report
-from secagg.oneshot.suites import SuiteName
+from secagg.protocol.suites import SuiteName
 
 HELPERS, ENOUGH = 3, 2
 SUITE: SuiteName = "x25519"  # as in SS

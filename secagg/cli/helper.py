@@ -21,7 +21,7 @@ from secagg.errors import ParameterError, SecAggError
 from secagg.kit.table import as_json as to_json
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.oneshot.helper import MAX_LENGTH
-from secagg.oneshot.suites import as_suite
+from secagg.protocol.suites import as_suite
 
 app = options.App(no_args_is_help=True, help="Act as a helper of one-shot sums.")
 

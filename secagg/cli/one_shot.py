@@ -24,8 +24,9 @@ from secagg.oneshot.layout import START_BYTES
 from secagg.oneshot.messages import CHUNK, PLACE, Kind, request_bytes
 from secagg.oneshot.params import MAX_HELPERS
 from secagg.oneshot.replies import size
-from secagg.oneshot.suites import SECRET_BYTES, BoxKey, as_suite
+from secagg.oneshot.suites import SECRET_BYTES, BoxKey
 from secagg.protocol import Identity
+from secagg.protocol.suites import as_suite
 from secagg.simulate import simulate_one_shot, temporary_journals
 
 EXAMPLES = options.examples(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from secagg._printable import fingerprints
 from secagg.errors import ParameterError
-from secagg.oneshot.suites import SuiteName, as_suite
+from secagg.protocol.suites import SuiteName, as_suite
 
 
 class HelperEntry(NamedTuple):

@@ -32,8 +32,9 @@ from secagg.journal.database import JournalFile
 from secagg.journal.lock import FileLock, errors_of, spoilt
 from secagg.oneshot import suites
 from secagg.oneshot.messages import violation
-from secagg.oneshot.suites import BoxKey, SuiteName
+from secagg.oneshot.suites import BoxKey
 from secagg.protocol import Identity
+from secagg.protocol.suites import SuiteName, as_suite
 
 _CHAIN = Chain(
     "lists",
@@ -103,7 +104,7 @@ class HelperJournal(Confined, JournalFile):
             The installed cryptography lacks the suite.
         """
         where = database.absolute(path)
-        suites.as_suite(suite)
+        as_suite(suite)
         secrets = take(entropy, suites.SECRET_BYTES[suite]), take(entropy, 32)
         # raises for a missing suite, before there is a file with keys that nobody can use
         BoxKey(suite, secrets[0])

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from secagg.oneshot.seeds import COMMITMENT_BYTES, SEED_BYTES
-from secagg.oneshot.suites import OVERHEAD, SuiteName
+from secagg.oneshot.suites import OVERHEAD
 from secagg.protocol.identities import SIGNATURE_BYTES
+from secagg.protocol.suites import SuiteName
 
 ID_BYTES = 8
 DIGEST_BYTES = 32

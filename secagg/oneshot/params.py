@@ -17,12 +17,12 @@ from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.oneshot import params_bytes, suites
 from secagg.oneshot.layout import Layout
 from secagg.oneshot.seeds import held
-from secagg.oneshot.suites import SuiteName
 from secagg.protocol import Registry, RoundParams
 from secagg.protocol.noise import Noise
 from secagg.protocol.params_bytes import malformed
 from secagg.protocol.shape import Security, Shape, read_encoding, smallest_bits
 from secagg.protocol.suggestion import suggest_fewest
+from secagg.protocol.suites import SuiteName, as_suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -199,7 +199,7 @@ class OneShotParams(Shape):
         return replace(made, modulus_bits=smallest_bits(made))
 
     def _check_helpers(self) -> None:
-        suites.as_suite(self.suite)
+        as_suite(self.suite)
         pairs = _pairs(self.helpers)
         object.__setattr__(self, "helpers", pairs)
         check_integer("the number of helpers", len(pairs), 1, MAX_HELPERS)

@@ -12,10 +12,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from secagg.errors import ParameterError
-from secagg.oneshot.suites import KEY_BYTES, NAMES, SuiteName
+from secagg.oneshot.suites import KEY_BYTES
 from secagg.protocol.noise import STEPS, Noise
 from secagg.protocol.params_bytes import SAME_RELEASE, malformed, prefixed
 from secagg.protocol.shape import Security, Shape
+from secagg.protocol.suites import NAMES, SuiteName
 
 VERSION = 1
 _HEAD = struct.Struct("<BBBBBIIQQQ")

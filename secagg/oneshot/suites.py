@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from cryptography.exceptions import InvalidTag, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from secagg._secrets import Confined, without_frames
 from secagg.errors import MissingExtra, ParameterError
 from secagg.protocol.keys import is_usable
+from secagg.protocol.suites import SuiteName
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives import hpke
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
     PublicKey = X25519PublicKey | hpke.MLKEM768X25519PublicKey
     PrivateKey = X25519PrivateKey | hpke.MLKEM768X25519PrivateKey
 
-SuiteName = Literal["hybrid", "x25519"]
-
-NAMES: tuple[SuiteName, ...] = ("hybrid", "x25519")
-"""All suites, in the order of their codes in the parameters' bytes."""
 KEY_BYTES = {"hybrid": 1184 + 32, "x25519": 32}
 """Bytes of a public key; a key of the hybrid suite is ML-KEM ‖ X25519."""
 SECRET_BYTES = {"hybrid": 64 + 32, "x25519": 32}
@@ -35,13 +32,6 @@ SECRET_BYTES = {"hybrid": 64 + 32, "x25519": 32}
 OVERHEAD = {"hybrid": 1088 + 32 + 16, "x25519": 32 + 16}
 """Bytes of a box beyond the content: the encapsulated key and the tag."""
 _NEEDED = {"hybrid": "48, with ML-KEM,", "x25519": "47"}
-
-
-def as_suite(name: str) -> SuiteName:
-    """Return the suite of a name, or raise `ParameterError`."""
-    if name not in NAMES:
-        raise ParameterError(f"suite must be hybrid or x25519, not {name!r}")
-    return name
 
 
 def suite_of(key: object) -> SuiteName:

@@ -33,6 +33,7 @@ from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.protocol.client_ids import ByClient, ClientKey, Names, called, client_id
 from secagg.protocol.key_files import registry_from_json
+from secagg.protocol.keys import PublicKeys
 from secagg.protocol.params import RoundParams
 from secagg.protocol.shape import Shape
 
@@ -294,13 +295,13 @@ def hedging_secret(identity: Identity | None) -> bytes:
     return identity._hedging
 
 
-def signed_keys(params_digest: bytes, sender: int, seal_key: bytes, mask_key: bytes) -> bytes:
+def signed_keys(params_digest: bytes, sender: int, publics: PublicKeys) -> bytes:
     """Return the bytes that a client signs in round 0 (Bonawitz 2017, Figure 4: c_u ‖ s_u).
 
     The session identifier does not exist yet. The digest covers ``RoundParams.session``.
     """
-    head = b"secagg/2 signed keys" + params_digest + struct.pack("<QB", sender, 0)
-    return head + seal_key + mask_key
+    head = b"secagg/4 signed keys" + params_digest + struct.pack("<QB", sender, 0)
+    return head + publics.bound
 
 
 def signed_survivors(session: bytes, sender: int, survivors: bytes) -> bytes:

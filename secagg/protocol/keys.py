@@ -1,16 +1,16 @@
-"""Keys of clients, and the sealing (encryption) of shares.
+"""Keys of clients: X25519 pairs, public keys, and what derives from a single client's secret.
 
-Two clients agree on a secret by X25519, and HKDF-SHA256 derives keys from the secret. Every key
-is bound to the session (as HKDF's salt), to a purpose (a label), to both ids and their public
-keys. A secret of sealing keys may serve many rounds; all else serves one round. AES-256-GCM
-seals shares. Each AES key encrypts one message, so the nonce is always zero.
+HKDF-SHA256 derives every key. Each key is bound to the session (as HKDF's salt), to a purpose
+(a label) and to ids. See `sealing` for the boxes of shares, and `pair_masks` for the masks of
+pairs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -28,14 +28,9 @@ U64 = NDArray[np.uint64]
 KEY_BYTES = 32
 SEED_BYTES = 32
 TAG_BYTES = 16
-_NONCE = bytes(12)  # each key seals one message
 MASK_KEY_BYTES = _MASK_KEY_BYTES = 16  # 0.4 documents the second name
-_SHARE_KEYS_ROUND = b"\1"
-_SEAL = b"secagg/3 seal"
-_SHARES = b"secagg/2 shares"
-_PAIRWISE = b"secagg/2 pairwise mask"
-_POINTS_ALONE = 300  # X25519 of fewer takes less than a millisecond
-_DERIVED_ALONE = 2000  # and so does HKDF
+_MASKING = b"secagg/4 masking key"
+_DERIVED_ALONE = 2000  # fewer take less than a millisecond
 _P = 2**255 - 19
 _LOW_ORDER = frozenset(
     int.from_bytes(bytes.fromhex(u), "little")
@@ -51,26 +46,42 @@ _LOW_ORDER = frozenset(
 
 
 class KeyPair(Confined):
-    """X25519 key pair (RFC 7748). A masking pair is for one round only.
+    """X25519 key pair (RFC 7748). A masking pair is for one round only; see `masking`.
 
     Parameters
     ----------
     seed : bytes
-        Private scalar before clamping, 32 bytes. The shares of s_u are shares of this seed.
+        Private scalar before clamping, 32 bytes.
 
     Attributes
     ----------
     public : bytes
         Public key, 32 bytes.
+    private : bytes
+        The scalar.
+    seed : bytes
+        The scalar, too; of a masking pair the seed that its holders share.
     """
 
-    __slots__ = ("_private", "public", "seed")
+    __slots__ = ("_key", "private", "public", "seed")
     _remedy = "it is for one process"
 
     def __init__(self, seed: bytes) -> None:
-        self.seed = seed
-        self._private = X25519PrivateKey.from_private_bytes(seed)
-        self.public = self._private.public_key().public_bytes_raw()
+        self.seed = self.private = seed
+        self._key = X25519PrivateKey.from_private_bytes(seed)
+        self.public = self._key.public_key().public_bytes_raw()
+
+    @classmethod
+    def masking(cls, seed: bytes) -> KeyPair:
+        """Return the masking pair of a seed; the private key is derived from the seed, one way.
+
+        So who finds the private key from s_u does not know the seed, from which the client's
+        contributions to masks follow (docs/protocol.md, §5.1).
+        """
+        hkdf = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=bytes(32), info=_MASKING)
+        pair = cls(hkdf.derive(seed))
+        pair.seed = seed
+        return pair
 
     def __repr__(self) -> str:
         return f"KeyPair(public={self.public.hex()})"
@@ -80,12 +91,12 @@ class KeyPair(Confined):
 
         Keys of low order are unusable (RFC 7748 §6.1), and so are numbers from 2^255 − 19 on:
         X25519 reduces such numbers, so a key could join twice in two encodings. The secret is
-        not a key itself: pass it to `seal_keys` or `pairwise_mask_keys`.
+        not a key itself: see `sealing` and `pair_masks`.
         """
         if int.from_bytes(peer, "little") >= _P:
             return None
         try:
-            return self._private.exchange(X25519PublicKey.from_public_bytes(peer))
+            return self._key.exchange(X25519PublicKey.from_public_bytes(peer))
         except ValueError:
             return None
 
@@ -96,131 +107,36 @@ def is_usable(public: bytes) -> bool:
     return len(public) == KEY_BYTES and number < _P and number not in _LOW_ORDER
 
 
-def roster_digest(entries: list[tuple[int, bytes, bytes]]) -> bytes:
-    """Return the SHA-256 of all entries (id, sealing key, masking key) of U1, ascending ids."""
-    joined = b"".join(struct.pack("<Q", u) + c + s for u, c, s in entries)
-    return hashlib.sha256(b"secagg/2 roster" + joined).digest()
+class PublicKeys(NamedTuple):
+    """Public keys that a client advertises.
+
+    Attributes
+    ----------
+    seal, mask : bytes
+        Sealing key c_u and masking key s_u, 32 bytes each.
+    kem : bytes
+        Encapsulation key e_u of ML-KEM-768, 1,184 bytes; empty in suite x25519.
+    """
+
+    seal: bytes
+    mask: bytes
+    kem: bytes = b""
+
+    @property
+    def bound(self) -> bytes:
+        """The bytes that digests and signatures have of these keys: c_u, s_u, SHA-256(e_u)."""
+        return self.seal + self.mask + (hashlib.sha256(self.kem).digest() if self.kem else b"")
+
+
+def roster_digest(publics: Mapping[int, PublicKeys]) -> bytes:
+    """Return the SHA-256 of all entries (id, public keys) of U1, in ascending order of ids."""
+    joined = b"".join(struct.pack("<Q", u) + publics[u].bound for u in sorted(publics))
+    return hashlib.sha256(b"secagg/4 roster" + joined).digest()
 
 
 def session_id(params_digest: bytes, roster: bytes) -> bytes:
     """Return the session's identifier: SHA-256 of the digests of parameters and roster."""
-    return hashlib.sha256(b"secagg/2 session" + params_digest + roster).digest()
-
-
-def seal_keys(
-    shared: U8, session: bytes, mine: tuple[int, bytes], ids: U64, publics: U8
-) -> tuple[U8, U8]:
-    """Return the AES-256 keys of a client's messages to its peers, and of the peers' messages.
-
-    The sealing keys may serve many rounds, but the masking keys are of this round. So the
-    results are of this round alone, whatever session a server names. A thief of a sealing key
-    also needs a masking key of the round, which is forgotten (docs/protocol.md, §5.3).
-
-    Parameters
-    ----------
-    shared : uint8 array, shape (m, 64)
-        Secret agreed on with each peer: by the sealing keys, then by the masking keys.
-    session : bytes
-    mine : (int, bytes)
-        Id of the client, and the client's public keys, the sealing key first.
-    ids : uint64 array, shape (m,)
-        Ids of the peers.
-    publics : uint8 array, shape (m, 64)
-        Public keys of the peers in the same order.
-
-    Returns
-    -------
-    sending, opening : uint8 arrays, shape (m, 32)
-        The first half of the derived bytes is for the lower id's message.
-    """
-    derived = derive_each(shared, session, _pairs(_SEAL, mine, ids, publics), 2 * KEY_BYTES)
-    upward, downward = derived[:, :KEY_BYTES], derived[:, KEY_BYTES:]
-    below = (ids > mine[0])[:, np.newaxis]  # the client has the lower id
-    return np.where(below, upward, downward), np.where(below, downward, upward)
-
-
-def seal(keys: U8, session: bytes, sender: int, receivers: U64, shares: U8) -> U8:
-    """Return a client's shares for its peers, encrypted and authenticated (round 1).
-
-    Parameters
-    ----------
-    keys : uint8 array, shape (m, 32)
-        Key of the messages to each peer, from `seal_keys`.
-    session : bytes
-    sender : int
-        Id of the client.
-    receivers : uint64 array, shape (m,)
-        Ids of the peers.
-    shares : uint8 array, shape (m, L)
-
-    Returns
-    -------
-    uint8 array, shape (m, L + 16)
-    """
-    sealed = np.empty((len(keys), shares.shape[1] + TAG_BYTES), np.uint8)
-    bound = _associated_data(session, sender, receivers)
-    _fast.gcm_seal(keys, _NONCE, bound, shares, sealed)
-    return sealed
-
-
-def open_sealed(
-    keys: U8, session: bytes, senders: U64, receiver: int, sealed: U8
-) -> tuple[U8, int]:
-    """Return the shares that `seal` of each sender encrypted, and the number of opened rows.
-
-    The number is m, or the index of the first row with another key, id, session or bytes.
-    From that row on the shares are meaningless. `senders` are the ids of the m
-    peers; see `seal` for the shapes.
-    """
-    shares = np.empty((len(keys), sealed.shape[1] - TAG_BYTES), np.uint8)
-    bound = _associated_data(session, senders, receiver)
-    return shares, _fast.gcm_open(keys, _NONCE, bound, sealed, shares)
-
-
-def pairwise_mask_keys(
-    shared: U8, session: bytes, mine: tuple[int, bytes], ids: U64, publics: U8
-) -> U8:
-    """Return the keys of the masks PRG(s_uv) of a client and its peers (Bonawitz 2017).
-
-    Parameters
-    ----------
-    shared : uint8 array, shape (m, 32)
-        X25519 secret with each peer.
-    session : bytes
-    mine : (int, bytes)
-        Id and public masking key of the client.
-    ids : uint64 array, shape (m,)
-        Ids of the peers.
-    publics : uint8 array, shape (m, 32)
-        Public masking keys of the peers.
-
-    Returns
-    -------
-    uint8 array, shape (m, 16)
-    """
-    infos = _pairs(_PAIRWISE, mine, ids, publics)
-    return derive_each(shared, session, infos, MASK_KEY_BYTES)
-
-
-def revealed_mask_keys(
-    seed: bytes, session: bytes, mine: tuple[int, bytes], ids: U64, publics: U8
-) -> U8:
-    """Return `pairwise_mask_keys` of a client with a revealed masking seed.
-
-    The server rebuilds the `seed` when the client drops out. The public keys are usable. See
-    `pairwise_mask_keys` for the other parameters.
-    """
-    shared = np.empty_like(publics)
-    scalar = np.frombuffer(seed, np.uint8).reshape(1, -1)
-    in_slices(
-        lambda rows: _fast.x25519(scalar, publics[rows], shared[rows]),
-        len(publics),
-        alone=_POINTS_ALONE,
-    )
-    # not `assert`, which python -O removes: of an unusable key anybody knows the mask
-    if not all(map(is_usable, map(bytes, publics))):
-        raise AssertionError("a public key is unusable, which was checked when it came")
-    return pairwise_mask_keys(shared, session, mine, ids, publics)
+    return hashlib.sha256(b"secagg/4 session" + params_digest + roster).digest()
 
 
 def self_mask_key(seed: bytes, session: bytes, client_id: int) -> bytes:
@@ -228,15 +144,6 @@ def self_mask_key(seed: bytes, session: bytes, client_id: int) -> bytes:
     info = b"secagg/2 self mask" + struct.pack("<Q", client_id)
     hkdf = HKDF(algorithm=SHA256(), length=MASK_KEY_BYTES, salt=session, info=info)
     return hkdf.derive(seed)
-
-
-def subtracts(u: int, others: U64) -> NDArray[np.bool_]:
-    """Return for each client v in `others` if u subtracts its mask with v (Bonawitz 2017, §4).
-
-    Client u subtracts the mask if v < u; then v adds the same mask.
-    """
-    lower: NDArray[np.bool_] = others < u
-    return lower
 
 
 def rows_of(items: Iterable[bytes], width: int = KEY_BYTES) -> U8:
@@ -266,21 +173,7 @@ def derive_each(secrets: U8, salt: bytes, infos: U8, length: int) -> U8:
     return derived
 
 
-def _pairs(label: bytes, mine: tuple[int, bytes], ids: U64, publics: U8) -> U8:
-    """Return HKDF's info for each pair: label, ascending ids, public keys in that order."""
-    me, own = np.uint64(mine[0]), np.frombuffer(mine[1], np.uint8)
-    above = (ids < me)[:, np.newaxis]  # the peer has the lower id and comes first
-    # both clients of a pair must derive the same key, so the order is by id
-    both = np.minimum(ids, me), np.maximum(ids, me)
-    return _joined(label, *both, np.where(above, publics, own), np.where(above, own, publics))
-
-
-def _associated_data(session: bytes, sender: int | U64, receiver: int | U64) -> U8:
-    """Return the associated data of each message: label, session, both ids, round."""
-    return _joined(_SHARES + session, sender, receiver, _SHARE_KEYS_ROUND)
-
-
-def _joined(label: bytes, first: int | U64, second: int | U64, *rest: bytes | U8) -> U8:
+def joined(label: bytes, first: int | U64, second: int | U64, *rest: bytes | U8) -> U8:
     """Return a row for each pair: the label, both ids and the rest, side by side.
 
     Ids take eight bytes each. Bytes, a single id and a single row stand in all rows.

@@ -1,6 +1,6 @@
 """Messages of the protocol: one frozen type each, with `encode` and a strict `decode`.
 
-On the wire a message is the byte 3 (the version) and a MessagePack array: an integer tag, then
+On the wire a message is the byte 4 (the version) and a MessagePack array: an integer tag, then
 the fields. Lists of ids, keys and shares are byte strings of fixed-width little-endian items.
 So a decoder allocates no more memory than the bytes of the message. The length of a message
 never depends on an input.
@@ -8,9 +8,9 @@ never depends on an input.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -18,17 +18,32 @@ from msgspec import Meta, Struct
 
 from secagg.errors import RemoteProtocolError
 from secagg.protocol.identities import SIGNATURE_BYTES
+from secagg.protocol.kem import CIPHERTEXT_BYTES
+from secagg.protocol.kem import KEY_BYTES as KEM_KEY_BYTES
+from secagg.protocol.keys import TAG_BYTES
+from secagg.protocol.pair_masks import CONTRIBUTION_BYTES
 from secagg.protocol.params import RoundParams
 from secagg.protocol.params_bytes import MAX_PARAMS_BYTES, VERSION, other_version
+from secagg.protocol.suites import SuiteName
 
 SHARE_LIMBS = 5
 """⌈32 / 7⌉ limbs of a 32-byte secret."""
 SHARE_BYTES = 8 * SHARE_LIMBS
-SEALED_BYTES = 2 * SHARE_BYTES + 16
-"""A share of b_u, a share of s_u, and the tag of AES-GCM."""
+SEALED_BYTES: Mapping[SuiteName, int] = {
+    "hybrid": CIPHERTEXT_BYTES + 2 * SHARE_BYTES + CONTRIBUTION_BYTES + TAG_BYTES,
+    "x25519": 2 * SHARE_BYTES + TAG_BYTES,
+}
+"""A box: a share of b_u, a share of s_u, and the tag of AES-GCM; in suite hybrid also the
+ciphertext of ML-KEM and the contributions p and q."""
+CHECK_BYTES = 32
+HASH_BYTES = 32
+POINT_BYTES = 4
+COMPLAINT_BYTES = 9
+DISCLOSED_BYTES = 96
 
 Bytes32 = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Signature = Annotated[bytes, Meta(max_length=SIGNATURE_BYTES)]
+KemKey = Annotated[bytes, Meta(max_length=KEM_KEY_BYTES)]
 Parameters = Annotated[bytes, Meta(max_length=MAX_PARAMS_BYTES)]
 """Bytes of ``RoundParams.to_bytes`` for the peer's parameters, of any content."""
 
@@ -40,14 +55,15 @@ class Message(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 class AdvertiseKeys(Message, frozen=True, tag=1):
     """Round 0, client to server: public keys c_u (sealing) and s_u (masking, fresh).
 
-    `parameters` are the client's. The signature is 64 bytes in the active variant, and empty in
-    the semi-honest variant.
+    `parameters` are the client's. `kem_key` is e_u, and empty in suite x25519. The signature is
+    64 bytes in the active variant, and empty in the semi-honest variant.
     """
 
     sender: int
     parameters: Parameters
     seal_key: Bytes32
     mask_key: Bytes32
+    kem_key: KemKey
     signature: Signature
 
 
@@ -63,31 +79,61 @@ class Roster(Message, frozen=True, tag=2):
     ids: bytes
     seal_keys: bytes
     mask_keys: bytes
+    kem_keys: bytes
     signatures: bytes
 
 
 class ShareKeys(Message, frozen=True, tag=3):
-    """Round 1, client to server: sealed shares for each neighbour, by ascending ids."""
+    """Round 1, client to server: sealed shares for each neighbour, by ascending ids.
+
+    `checks`, in suite hybrid, has the check of the contributions for each neighbour. In the
+    active variant `hashes` has the two hashes of each holder's share, the sender included, and
+    `dealt` signs the root of the tree over them (docs/protocol.md, §5.15).
+    """
 
     sender: int
     session: Bytes32
     commitment: Bytes32
     sealed: bytes
+    checks: bytes
+    hashes: bytes
+    dealt: Signature
 
 
 class Shares(Message, frozen=True, tag=4):
-    """Round 2, server to client: sealed shares from neighbours in U2, by ascending ids."""
+    """Round 2, server to client: sealed shares from neighbours in U2, by ascending ids.
+
+    `checks` are in suite hybrid. In the active variant each sender's share comes with what the
+    sender signed: its commitment, `dealt`, the receiver's point and hashes, and the path from
+    the receiver's leaf to the root.
+    """
 
     session: Bytes32
     senders: bytes
     sealed: bytes
+    checks: bytes
+    commitments: bytes
+    dealt: bytes
+    points: bytes
+    hashes: bytes
+    paths: bytes
 
 
 class MaskedInput(Message, frozen=True, tag=5):
-    """Round 2, client to server: the masked input y_u, packed at ⌈log2 R⌉ bits an element."""
+    """Round 2, client to server: the masked input y_u, packed at ⌈log2 R⌉ bits an element.
+
+    `deposits`, in suite hybrid, are for the senders of the shares, in order. In the active
+    variant `complaints` names the senders of bad shares, and `accepted` signs all leaves.
+    `disclosed` has the secrets of the pair for each complaint of kind 2. The values are last,
+    because they are written in place.
+    """
 
     sender: int
     session: Bytes32
+    deposits: bytes
+    complaints: bytes
+    disclosed: bytes
+    accepted: Signature
     values: bytes
 
 
@@ -126,6 +172,7 @@ class UnmaskShares(Message, frozen=True, tag=7):
     sender: int
     session: Bytes32
     shares: bytes
+    answer: Signature
 
 
 M = TypeVar("M", bound=Message)
@@ -178,24 +225,55 @@ def decode(
     raise violation("encoding", f"these bytes are not a {kind.__name__}")
 
 
-_SIZES: dict[type[Struct], tuple[int, int, int]] = {
-    AdvertiseKeys: (MAX_PARAMS_BYTES, 0, 0),
-    Roster: (MAX_PARAMS_BYTES, 8 + 32 + 32, SIGNATURE_BYTES),
-    ShareKeys: (0, SEALED_BYTES, 0),
-    Shares: (0, 8 + SEALED_BYTES, 0),
-    ConsistencyRequest: (0, 8, 0),
-    UnmaskRequest: (0, 8, 8 + SIGNATURE_BYTES),
-    UnmaskShares: (0, SHARE_BYTES, 0),
+class _Most(NamedTuple):
+    """Bytes of a message at most: alone, and for each holder.
+
+    `hybrid` are more for each holder in suite hybrid, `active` in the active variant.
+    """
+
+    alone: int = 0
+    each: int = 0
+    hybrid: int = 0
+    active: int = 0
+
+
+_MORE_SEALED = SEALED_BYTES["hybrid"] - SEALED_BYTES["x25519"]
+_SIZES: dict[type[Struct], _Most] = {
+    AdvertiseKeys: _Most(MAX_PARAMS_BYTES),
+    Roster: _Most(MAX_PARAMS_BYTES, 8 + 32 + 32, KEM_KEY_BYTES, SIGNATURE_BYTES),
+    ShareKeys: _Most(0, SEALED_BYTES["x25519"], _MORE_SEALED + CHECK_BYTES, 2 * HASH_BYTES),
+    Shares: _Most(
+        0,
+        8 + SEALED_BYTES["x25519"],
+        _MORE_SEALED + CHECK_BYTES,
+        32 + SIGNATURE_BYTES + POINT_BYTES + 2 * HASH_BYTES,
+    ),
+    MaskedInput: _Most(0, 0, 32, COMPLAINT_BYTES),
+    ConsistencyRequest: _Most(0, 8),
+    UnmaskRequest: _Most(0, 8, 0, 8 + SIGNATURE_BYTES),
+    UnmaskShares: _Most(0, SHARE_BYTES),
 }
-"""Bytes at most: of parameters, for each holder, and more for each in the active variant."""
 
 
 def max_bytes(kind: type[Struct], params: RoundParams) -> int:
     """Return an upper bound on the size of a message of this kind under these parameters."""
+    most = _SIZES.get(kind, _Most())
+    hybrid, holders = params.suite == "hybrid", params.holders
+    each = most.each + (most.hybrid if hybrid else 0) + (most.active if params.active else 0)
+    alone = _FRAME + most.alone
+    if kind is AdvertiseKeys and hybrid:
+        alone += KEM_KEY_BYTES
+    if kind is Shares and params.active:
+        each += HASH_BYTES * path_length(holders)
     if kind is MaskedInput:
-        return _FRAME + params.ring.packed_bytes(params.elements)
-    alone, each, signed = _SIZES.get(kind, (0, 0, 0))
-    return _FRAME + alone + params.holders * (each + (signed if params.active else 0))
+        alone += params.ring.packed_bytes(params.elements)
+        each += DISCLOSED_BYTES if hybrid and params.active else 0
+    return alone + holders * each
+
+
+def path_length(holders: int) -> int:
+    """Return ⌈log2 h⌉, the nodes from a leaf to the root of a tree over h ≥ 1 holders."""
+    return (holders - 1).bit_length()
 
 
 def pack_ids(ids: Sequence[int]) -> bytes:

@@ -19,7 +19,8 @@ from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.protocol.noise import Noise, Share, tail
 from secagg.protocol.params_bytes import Fields, malformed, pack, unpack
 from secagg.protocol.shape import Security, Shape, read_encoding, smallest_bits
-from secagg.protocol.suggestion import suggest_pair
+from secagg.protocol.suggestion import suggest_pair, suggest_suite
+from secagg.protocol.suites import SuiteName, as_suite
 
 
 class _Implied(int):
@@ -44,6 +45,23 @@ class _Survivors:
 
     def __set__(self, params: RoundParams, value: int | None) -> None:
         vars(params)["min_survivors"] = None if isinstance(value, _Implied) else value
+
+
+class _Suite:
+    """Type of `RoundParams.suite`: a name that may be given as None."""
+
+    @overload
+    def __get__(self, params: None, owner: type[RoundParams]) -> None: ...
+
+    @overload
+    def __get__(self, params: RoundParams, owner: type[RoundParams]) -> SuiteName: ...
+
+    def __get__(self, params: RoundParams | None, owner: type[RoundParams]) -> SuiteName | None:
+        found: SuiteName | None = None if params is None else vars(params)["suite"]
+        return found
+
+    def __set__(self, params: RoundParams, value: SuiteName | None) -> None:
+        vars(params)["suite"] = value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +106,11 @@ class RoundParams(Shape):
         Adversary to protect against. "semi-honest": the server and clients follow the protocol
         but remember everything. "active": they may also lie, which takes signatures, a fifth
         round (Bonawitz 2017, §6.2) and the complete graph.
+    suite : "hybrid" or "x25519", optional
+        With "hybrid" who records the round, and later breaks X25519 with a quantum computer,
+        learns nothing more than the server. Its keys and boxes take 2.4 kB a holder in each
+        direction. None: "hybrid" where its bytes stay below the vector's and a client has at
+        most 300 holders; see `suggestion.suggest_suite`.
     noise : Noise, optional
         Noise of the sum for differential privacy, which the clients add in shares. Weights and
         counts get noise, too. None: exact sums.
@@ -116,6 +139,7 @@ class RoundParams(Shape):
     allow_two_clients: bool = False
     count_clipped: bool = False
     security: Security = "semi-honest"
+    suite: _Suite = _Suite()
     noise: Noise | None = None
     min_survivors: _Survivors = _Survivors()
 
@@ -188,6 +212,13 @@ class RoundParams(Shape):
                     f"min_survivors={self.noise.colluders + 2} or more, or fewer colluders"
                 )
         self._check_shape()  # which computes the share
+        suite: SuiteName | None = vars(self)["suite"]
+        packed = self.ring.packed_bytes(self.elements)
+        vars(self)["suite"] = (
+            suggest_suite(self.n_clients, self.holders, packed)
+            if suite is None
+            else as_suite(suite)
+        )
 
     @classmethod
     def suggest(
@@ -205,6 +236,7 @@ class RoundParams(Shape):
         session: bytes = b"",
         modulus_bits: int | None = None,
         count_clipped: bool = False,
+        suite: SuiteName | None = None,
         noise: Noise | None = None,
         min_survivors: int | None = None,
     ) -> Self:
@@ -222,7 +254,9 @@ class RoundParams(Shape):
         ----------
         n : int
             Largest number of clients that may take part, 3 to 2^20.
-        length, encoding, security, max_weight, session, count_clipped, noise, min_survivors
+        length, encoding, security, max_weight, session, count_clipped, suite, noise
+            See `RoundParams`.
+        min_survivors : int, optional
             See `RoundParams`.
         corrupt, dropout : float
             Largest fractions of the clients that collude with the server, and that drop out
@@ -252,13 +286,14 @@ class RoundParams(Shape):
             session=session,
             count_clipped=count_clipped,
             security=security,
+            suite=suite,
             noise=noise,
             min_survivors=min_survivors,
         )
         if modulus_bits is not None:
             return made
         # in a second step, because b depends on fields that the first step has validated
-        return replace(made, modulus_bits=smallest_bits(made))
+        return replace(made, modulus_bits=smallest_bits(made), suite=suite)
 
     def __eq__(self, other: object) -> bool:
         # the bytes leave out an encoding's local choices, such as its rounding
@@ -298,7 +333,7 @@ class RoundParams(Shape):
         return 0 if self.share is None else tail(self.share.scaled, self.n_clients)
 
     def to_bytes(self) -> bytes:
-        """Return the parameters as bytes, of at most 378; see docs/protocol.md, §3.3.
+        """Return the parameters as bytes, of at most 379; see docs/protocol.md, §3.3.
 
         The encoding's `rounding` and `beyond_clip` are each client's own, and not in the bytes.
         """
@@ -358,5 +393,5 @@ class RoundParams(Shape):
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of the label "secagg/2 parameters" and `to_bytes`."""
-        return hashlib.sha256(b"secagg/2 parameters" + self.to_bytes()).digest()
+        """SHA-256 of the label "secagg/4 parameters" and `to_bytes`."""
+        return hashlib.sha256(b"secagg/4 parameters" + self.to_bytes()).digest()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from secagg.encoding import FixedPoint, from_canonical
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.protocol.noise import Noise
+from secagg.protocol.suites import NAMES, SuiteName
 
 VERSION = 4
 """Version of the protocol: the first byte of parameters and of every message."""
@@ -20,7 +21,7 @@ SAME_RELEASE = "run releases of secagg with one version on both sides"
 MAX_ENCODING_BYTES = 255
 MAX_SESSION_BYTES = 64
 MAX_NOISE_BYTES = 13
-_HEAD = struct.Struct("<BBBIIIIQQQ")
+_HEAD = struct.Struct("<BBBBIIIIQQQ")
 MAX_PARAMS_BYTES = _HEAD.size + 3 + MAX_ENCODING_BYTES + MAX_NOISE_BYTES + MAX_SESSION_BYTES
 _SECURITY = ("semi-honest", "active")
 _SHOWN = 20
@@ -38,6 +39,7 @@ class Fields(NamedTuple):
     security: str
     allow_two_clients: bool
     count_clipped: bool
+    suite: SuiteName
     n_clients: int
     threshold: int
     min_survivors: int | None
@@ -56,6 +58,7 @@ def pack(fields: Fields) -> bytes:
         VERSION,
         _SECURITY.index(fields.security),
         bool(fields.allow_two_clients) | bool(fields.count_clipped) << 1,
+        NAMES.index(fields.suite),
         fields.n_clients,
         fields.threshold,
         fields.min_survivors or 0,
@@ -81,9 +84,10 @@ def unpack(data: bytes) -> Fields:
         raise malformed("version", other_version(data[0]))
     if len(data) <= _HEAD.size:
         raise malformed("length", f"{len(data)} bytes end before the encoding")
-    _, security, flags, n, t, m, k, length, weight, top = _HEAD.unpack_from(data)
-    if security >= len(_SECURITY) or flags > 3:
-        raise malformed("parameters", f"security {security} or flags {flags} are unknown")
+    _, security, flags, suite, n, t, m, k, length, weight, top = _HEAD.unpack_from(data)
+    if security >= len(_SECURITY) or flags > 3 or suite >= len(NAMES):
+        why = f"security {security}, flags {flags} or suite {suite} are unknown"
+        raise malformed("parameters", why)
     encoding, rest = prefixed(data[_HEAD.size :])
     noise, rest = prefixed(rest)
     session, rest = prefixed(rest)
@@ -95,6 +99,7 @@ def unpack(data: bytes) -> Fields:
         _SECURITY[security],
         bool(flags & 1),
         bool(flags & 2),
+        NAMES[suite],
         n,
         t,
         m or None,

@@ -70,6 +70,8 @@ class ClientPolicy:
     bounds : Bounds, optional
         Bounds of this client's input, which every round must have. None: the doors of this
         package, such as `secagg.session.take_part`, fix the bounds of the first round.
+    require_hybrid : bool
+        Reject rounds of suite "x25519", which a later quantum computer opens.
 
     Raises
     ------
@@ -88,6 +90,7 @@ class ClientPolicy:
     dropout: float = DROPOUT
     sigma: int = 40
     bounds: Bounds | None = None
+    require_hybrid: bool = False
 
     def __post_init__(self) -> None:
         # numpy's numbers are accepted, and become Python's: sums of numpy's would wrap
@@ -97,7 +100,7 @@ class ClientPolicy:
                 check_integer(name, value, low, high)
                 object.__setattr__(self, name, int(value))
         check_fractions(self.corrupt, self.dropout)
-        for name in ("allow_two_clients", "require_active"):
+        for name in ("allow_two_clients", "require_active", "require_hybrid"):
             check_flag(name, getattr(self, name))
         if self.bounds is not None:
             check_kind("bounds", self.bounds, Bounds, "a secagg.Bounds")
@@ -119,6 +122,11 @@ class ClientPolicy:
             raise ParameterError(
                 f"security is {params.security!r}, but this client requires 'active'; take "
                 "security='active' at the server, or require_active=False in the policy"
+            )
+        if self.require_hybrid and params.suite != "hybrid":
+            raise ParameterError(
+                f"suite is {params.suite!r}, but this client requires 'hybrid'; take "
+                "suite='hybrid' at the server, or require_hybrid=False in the policy"
             )
         if params.threshold < self.min_threshold:
             raise ParameterError(
@@ -181,6 +189,15 @@ class ClientPolicy:
         colluders, _ = self._colluders(params)
         question = (n, k, params.threshold, colluders, self.dropout)
         return max(least, self.min_cohort or 0, smallest_cohort(*question, sigma=self.sigma))
+
+    def colluders_of(self, params: RoundParams, registered: int) -> int:
+        """Return c, the most clients that this policy expects to collude with the server.
+
+        c decides how many complaints convict a dealer (docs/protocol.md, §14). c is at most
+        2t − n − 1, which the active variant withstands. `registered` is as in `check`.
+        """
+        colluders, _ = self._colluders(params, registered)
+        return min(colluders, 2 * params.threshold - params.n_clients - 1)
 
     def _colluders(self, params: RoundParams, registered: int = 0) -> tuple[int, str]:
         """Return the number of colluders and, for a message, the origin of the number."""

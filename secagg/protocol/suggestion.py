@@ -1,4 +1,4 @@
-"""Default threshold and graph of a sum: the only place where this library chooses both.
+"""Default threshold, graph and suite of a sum: the only place where this library chooses them.
 
 Up to `COMPLETE_UP_TO` clients, and always against a server that lies, the graph is complete.
 The threshold is then 70 % of the clients, or against a lying server the smallest number above
@@ -24,9 +24,15 @@ from secagg.graph.graph import (
     lowest_complete,
     to_float,
 )
+from secagg.protocol.kem import KEY_BYTES as KEM_KEY_BYTES
+from secagg.protocol.suites import SuiteName
 
 COMPLETE_UP_TO = 100
 """Number of clients up to which the complete graph is cheap."""
+HYBRID_UP_TO = 300
+"""Number of clients up to which a server keeps the boxes of suite hybrid in little memory."""
+HYBRID_BYTES_A_PEER = 1216
+"""Bytes that a client sends more for each peer: in its box, a check and a deposit."""
 
 
 def seventy_percent(n: int) -> int:
@@ -98,6 +104,28 @@ def suggest_pair(
     else:
         k, t = None, threshold
     return k, t if threshold is None else threshold
+
+
+def suggest_suite(n: int, holders: int, packed: int) -> SuiteName:
+    """Return the suite of a four-exchange sum whose parameters name none.
+
+    Parameters
+    ----------
+    n : int
+        Largest number of clients.
+    holders : int
+        h, the holders of each client's secrets, the client included.
+    packed : int
+        Bytes of a masked vector.
+
+    Returns
+    -------
+    "hybrid" or "x25519"
+        "hybrid" if n is at most `HYBRID_UP_TO` and a client sends fewer bytes more than its
+        vector has: 1,184 for its key and 1,216 for each other holder.
+    """
+    more = KEM_KEY_BYTES + (holders - 1) * HYBRID_BYTES_A_PEER
+    return "hybrid" if n <= HYBRID_UP_TO and more < packed else "x25519"
 
 
 def _check_clients(n: int) -> None:

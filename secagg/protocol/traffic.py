@@ -13,8 +13,16 @@ from msgspec import msgpack
 from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.protocol.identities import SIGNATURE_BYTES
+from secagg.protocol.kem import KEY_BYTES as KEM_KEY_BYTES
 from secagg.protocol.keys import KEY_BYTES
-from secagg.protocol.messages import SEALED_BYTES, SHARE_BYTES
+from secagg.protocol.messages import (
+    CHECK_BYTES,
+    HASH_BYTES,
+    POINT_BYTES,
+    SEALED_BYTES,
+    SHARE_BYTES,
+    path_length,
+)
 from secagg.protocol.params import RoundParams
 from secagg.protocol.phases import NEXT, Phase
 
@@ -78,6 +86,12 @@ def client_traffic(
             f"1 ≤ u4 ≤ u3 ≤ u2 ≤ {g1}"
         )
     signed = SIGNATURE_BYTES if params.active else 0
+    # suite hybrid and the active variant add fields, which are empty elsewhere
+    kem = KEM_KEY_BYTES if params.suite == "hybrid" else 0
+    check = CHECK_BYTES if kem else 0
+    hashes = 2 * HASH_BYTES if params.active else 0
+    dealt = [32, signed, POINT_BYTES, hashes, HASH_BYTES * path_length(g1)]
+    box = SEALED_BYTES[params.suite]
     sender = _integer(client_id)
     session = digest = _bytes(_DIGEST_BYTES)
     parameters = _bytes(len(params.to_bytes()))
@@ -87,23 +101,52 @@ def client_traffic(
     masked = _bytes(params.ring.packed_bytes(params.elements))
     traffic = {
         Phase.ADVERTISE_KEYS: Traffic(
-            up=_message(sender, parameters, key, key, _bytes(signed)), down=0
+            up=_message(sender, parameters, key, key, _bytes(kem), _bytes(signed)), down=0
         ),
         Phase.SHARE_KEYS: Traffic(
-            up=_message(sender, session, digest, _bytes(SEALED_BYTES * (g1 - 1))),
+            up=_message(
+                sender,
+                session,
+                digest,
+                _bytes(box * (g1 - 1)),
+                _bytes(check * (g1 - 1)),
+                _bytes(hashes * g1),
+                _bytes(signed),
+            ),
             down=_message(
-                parameters, _integer(size), digest, ids[0], keys, keys, _bytes(signed * g1)
+                parameters,
+                _integer(size),
+                digest,
+                ids[0],
+                keys,
+                keys,
+                _bytes(kem * g1),
+                _bytes(signed * g1),
             ),
         ),
         Phase.MASKED_INPUT: Traffic(
-            up=_message(sender, session, masked),
-            down=_message(session, ids[1], _bytes(SEALED_BYTES * (g2 - 1))),
+            up=_message(
+                sender,
+                session,
+                _bytes(check * (g2 - 1)),  # deposits
+                _bytes(0),  # complaints, of which honest clients send none to each other
+                _bytes(0),
+                _bytes(signed),
+                masked,
+            ),
+            down=_message(
+                session,
+                ids[1],
+                _bytes(box * (g2 - 1)),
+                _bytes(check * (g2 - 1)),
+                *(_bytes(part * (g2 - 1) if params.active else 0) for part in dealt),
+            ),
         ),
         Phase.CONSISTENCY_CHECK: Traffic(
             up=_message(sender, session, _bytes(signed)), down=_message(session, ids[2])
         ),
         Phase.UNMASKING: Traffic(
-            up=_message(sender, session, _bytes(SHARE_BYTES * g2)),
+            up=_message(sender, session, _bytes(SHARE_BYTES * g2), _bytes(signed)),
             down=_message(session, ids[2], ids[3], signers, _bytes(signed * g4)),
         ),
     }

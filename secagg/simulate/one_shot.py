@@ -25,9 +25,9 @@ from secagg.oneshot import (
 )
 from secagg.oneshot.client import write_report
 from secagg.oneshot.params import MAX_HELPERS
-from secagg.oneshot.suites import SuiteName
 from secagg.protocol import Identity, Registry
 from secagg.protocol.client_ids import ByClient, ClientKey, Names
+from secagg.protocol.suites import SuiteName
 from secagg.simulate.inputs import keys_of, timed, weights_of
 
 T = TypeVar("T")

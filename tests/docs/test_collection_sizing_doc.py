@@ -10,7 +10,7 @@ import pytest
 
 from secagg import FixedPoint
 from secagg.oneshot import OneShotParams
-from secagg.oneshot.suites import SuiteName
+from secagg.protocol.suites import SuiteName
 from secagg.simulate import temporary_journals
 
 TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "collection-sizing.md").read_text()

@@ -35,6 +35,7 @@ from secagg.errors import (
     SecAggError,
     TooFewSurvivors,
     VaultError,
+    Verdict,
 )
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ __all__ = [
     "TooFewSurvivors",
     "Vault",
     "VaultError",
+    "Verdict",
     "client_id",
     "flatten",
     "graph",

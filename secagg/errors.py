@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from secagg._printable import printable
@@ -124,6 +125,35 @@ class Dispute(NamedTuple):
     holder: int
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """A proof, for everybody who has the registry, that a client broke the protocol.
+
+    `secagg.blame.check` and ``secagg judge`` verify the proof. A verdict names no honest client
+    and has no share of an honest client.
+
+    Attributes
+    ----------
+    client : int
+        Id of the client at fault.
+    kind : str
+        The client's fault. ``"shares"``: the dealt shares do not give the published secret.
+        ``"answer"``: a revealed share is not the share that was accepted. ``"complaints"``:
+        more holders complain of the client than may collude. ``"contribution"``: parts of
+        pairwise keys are not of the client's seed. ``"complainer"``: complaints of more dealers
+        than may be at fault.
+    data : bytes
+        The proof (docs/protocol.md, §5.15).
+    """
+
+    client: int
+    kind: str
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"<Verdict: client {self.client}, {self.kind}, {len(self.data):,} bytes>"
+
+
 class RemoteProtocolError(SecAggError):
     """A message from the peer breaks the protocol.
 
@@ -140,6 +170,8 @@ class RemoteProtocolError(SecAggError):
         each client that revealed a share of this secret.
     helpers : tuple of int
         In one-shot sums: numbers of the helpers with wrong or contradictory messages.
+    verdicts : tuple of Verdict
+        In the active variant: proofs against clients, found until the error was raised.
     """
 
     def __init__(
@@ -151,12 +183,14 @@ class RemoteProtocolError(SecAggError):
         check: str,
         disputes: tuple[Dispute, ...] = (),
         helpers: tuple[int, ...] = (),
+        verdicts: tuple[Verdict, ...] = (),
     ) -> None:
         self.sender = sender
         self.phase = printable(phase)  # the peer's words may be in all three
         self.check = printable(check)
         self.disputes = disputes
         self.helpers = helpers
+        self.verdicts = verdicts
         who = "" if sender is None else f"client {sender}, "
         super().__init__(f"{who}{self.phase}, {self.check}: {printable(message)}")
 
@@ -173,12 +207,23 @@ class TooFewSurvivors(SecAggError):
     survivors, needed : int
         Actual and required number of clients. If a `CohortLedger` rejects the cohort, its
         difference to an earlier cohort, in clients, and ``min_difference``.
+    verdicts : tuple of Verdict
+        In the active variant: proofs against clients, found until the round ended.
     """
 
-    def __init__(self, message: str, *, phase: str, survivors: int, needed: int) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        phase: str,
+        survivors: int,
+        needed: int,
+        verdicts: tuple[Verdict, ...] = (),
+    ) -> None:
         self.phase = phase
         self.survivors = survivors
         self.needed = int(needed)  # a plain int, also of parameters whose m is a default
+        self.verdicts = verdicts
         super().__init__(f"{phase}: {message}")
 
 

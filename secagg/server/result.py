@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.encoding import Lanes
-from secagg.errors import Dispute, ParameterError, RemoteProtocolError
+from secagg.errors import Dispute, ParameterError, RemoteProtocolError, Verdict
 from secagg.protocol import Phase
 from secagg.protocol.shape import Shape
 
@@ -39,6 +39,8 @@ class RoundResult:
         The wrong shares, each with its dealer and its holder. A secret's wrong shares are found
         if they number at most half of the secret's shares beyond the threshold. The sum is
         right in any case.
+    verdicts : tuple of Verdict
+        In the active variant: proofs against clients. The sum is right in any case.
     """
 
     sum: NDArray[np.float64] | NDArray[np.int64]
@@ -48,12 +50,14 @@ class RoundResult:
     clipped: int | None = None
     clipped_vectors: float | None = None
     disputes: tuple[Dispute, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
 
     def __repr__(self) -> str:
         weight = "" if self.weight is None else f", weight {self.weight:,}"
         disputes = f", {len(self.disputes):,} disputes" if self.disputes else ""
+        verdicts = f", {len(self.verdicts):,} verdicts" if self.verdicts else ""
         counts = f"{len(self.survivors):,} survivors, {self.sum.size:,} elements"
-        return f"<{type(self).__name__}: {counts}{weight}{disputes}>"
+        return f"<{type(self).__name__}: {counts}{weight}{disputes}{verdicts}>"
 
     @property
     def mean(self) -> NDArray[np.float64]:

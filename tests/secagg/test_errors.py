@@ -15,7 +15,14 @@ import pytest
 
 import fedmf
 import secagg
-from secagg.errors import Dispute, LinkError, RemoteProtocolError, TooFewSurvivors, VaultError
+from secagg.errors import (
+    Dispute,
+    LinkError,
+    RemoteProtocolError,
+    TooFewSurvivors,
+    VaultError,
+    Verdict,
+)
 
 VALUES: dict[str, object] = {
     "sender": 3,
@@ -25,6 +32,7 @@ VALUES: dict[str, object] = {
     "retry_after": 7,
     "disputes": (Dispute(1, 2),),
     "helpers": (1, 3),
+    "verdicts": (Verdict(3, "answer", bytes(9)),),
 }
 """Arguments that are no text, by the names of the parameters."""
 

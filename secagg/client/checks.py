@@ -14,15 +14,25 @@ than a third of all clients lie and t is above two thirds of all (Bonawitz 2017,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from struct import iter_unpack
 from typing import NoReturn
 
 from secagg.errors import RemoteProtocolError
 from secagg.protocol import ClientPolicy, Phase, Registry, RoundParams
 from secagg.protocol.identities import SIGNATURE_BYTES, signed_keys, signed_survivors
-from secagg.protocol.keys import roster_digest
+from secagg.protocol.kem import KEY_BYTES as KEM_KEY_BYTES
+from secagg.protocol.keys import KEY_BYTES, PublicKeys, roster_digest
 from secagg.protocol.ledger import Page
-from secagg.protocol.messages import Roster, UnmaskRequest, unpack_ids
+from secagg.protocol.messages import (
+    CHECK_BYTES,
+    HASH_BYTES,
+    POINT_BYTES,
+    SEALED_BYTES,
+    Roster,
+    Shares,
+    UnmaskRequest,
+    path_length,
+    unpack_ids,
+)
 from secagg.protocol.params_bytes import compare
 
 
@@ -30,14 +40,14 @@ def check_roster(
     roster: Roster,
     params: RoundParams,
     policy: ClientPolicy,
-    me: tuple[int, bytes, bytes],
+    me: tuple[int, PublicKeys],
     registry: Registry | None,
-) -> dict[int, tuple[bytes, bytes]]:
+) -> dict[int, PublicKeys]:
     """Validate the roster and return the holders of this client's shares, with their keys.
 
-    `me` has the id of this client, and the public sealing and masking keys that this client
-    advertised. `registry` verifies the signatures, and is None in the semi-honest variant. The
-    holders have ascending ids and include this client.
+    `me` has the id of this client, and the public keys that this client advertised. `registry`
+    verifies the signatures, and is None in the semi-honest variant. The holders have ascending
+    ids and include this client.
     """
     phase = Phase.SHARE_KEYS
     elsewhere, why = compare(params.to_bytes(), roster.parameters, "at the server")
@@ -46,18 +56,13 @@ def check_roster(
     if why:
         reject(phase, "parameters", f"{why}; give both sides the same")
     ids = _ids(phase, roster.ids)
-    if len(roster.seal_keys) != 32 * len(ids) or len(roster.mask_keys) != 32 * len(ids):
-        reject(phase, "length", f"expected one pair of keys for each of {len(ids)} ids")
-    seal_keys, mask_keys = (
-        [key for (key,) in iter_unpack("32s", joined)]
-        for joined in (roster.seal_keys, roster.mask_keys)
-    )
-    publics = dict(zip(ids, zip(seal_keys, mask_keys, strict=True), strict=True))
-    if publics.get(me[0]) != me[1:]:
+    publics = _public_keys(roster, ids, params)
+    if publics.get(me[0]) != me[1]:
         reject(
             phase, "own keys", "this client's id is missing from the roster or has other keys"
         )
-    if len({*seal_keys, *mask_keys}) != 2 * len(ids):
+    advertised = [key for keys in publics.values() for key in keys if key]
+    if len(set(advertised)) != len(advertised):
         reject(phase, "duplicate key", "a public key appears twice")
     if not len(ids) <= roster.size <= params.n_clients:
         reject(
@@ -72,13 +77,26 @@ def check_roster(
     if objection is not None:
         reject(phase, "size", objection)
     # on a graph the digest covers clients that this client does not see
-    if len(ids) == roster.size:
-        entries = [(u, *pair) for u, pair in publics.items()]
-        if roster_digest(entries) != roster.digest:
-            reject(phase, "digest", "the roster's digest differs from that of the session")
-    signed = {u: signed_keys(params.digest, u, *publics[u]) for u in ids if params.active}
+    if len(ids) == roster.size and roster_digest(publics) != roster.digest:
+        reject(phase, "digest", "the roster's digest differs from that of the session")
+    signed = {u: signed_keys(params.digest, u, publics[u]) for u in ids if params.active}
     _check_signatures(phase, roster.signatures, signed, registry, "these keys for this round")
     return publics
+
+
+def _public_keys(
+    roster: Roster, ids: tuple[int, ...], params: RoundParams
+) -> dict[int, PublicKeys]:
+    """Return the public keys of a roster by id; raise unless each column has one for each."""
+    kem_bytes = KEM_KEY_BYTES if params.suite == "hybrid" else 0
+    columns = []
+    for name, size in (("seal", KEY_BYTES), ("mask", KEY_BYTES), ("kem", kem_bytes)):
+        joined = getattr(roster, f"{name}_keys")
+        if len(joined) != size * len(ids):
+            why = f"{name}_keys has {len(joined)} bytes; expected {size} for each of {len(ids)}"
+            reject(Phase.SHARE_KEYS, "length", f"{why} ids")
+        columns.append([joined[size * i : size * (i + 1)] for i in range(len(ids))])
+    return dict(zip(ids, map(PublicKeys, *columns), strict=True))
 
 
 def _check_signatures(
@@ -115,6 +133,30 @@ def check_senders(
     # this client is in U2, too, and is not among the senders
     check_size(phase, len(ids) + 1, _fewest(params), policy)
     return ids
+
+
+def check_columns(message: Shares, count: int, holders: int, params: RoundParams) -> None:
+    """Validate that each column of the shares of `count` senders has one item for each.
+
+    `holders` is the number of ids in this client's roster, which gives the length of a path.
+    """
+    sizes = {
+        "sealed": SEALED_BYTES[params.suite],
+        "checks": CHECK_BYTES if params.suite == "hybrid" else 0,
+    }
+    signed = {
+        "commitments": 32,
+        "dealt": SIGNATURE_BYTES,
+        "points": POINT_BYTES,
+        "hashes": 2 * HASH_BYTES,
+        "paths": HASH_BYTES * path_length(holders),
+    }
+    sizes |= signed if params.active else dict.fromkeys(signed, 0)
+    for name, size in sizes.items():
+        column = getattr(message, name)
+        if len(column) != size * count:
+            why = f"{name} has {len(column)} bytes; expected {size} for each of {count} senders"
+            reject(Phase.MASKED_INPUT, "length", why)
 
 
 def check_survivors(

@@ -11,13 +11,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-import numpy as np
-
 from secagg._check import as_bytes
 from secagg._secrets import without_frames
 from secagg.client import checks
+from secagg.client.complaints import signed_answer
 from secagg.client.lifecycle import OneLife
-from secagg.client.masked_input import Input, open_from, seal_for
+from secagg.client.masked_input import Input
+from secagg.client.opening import receive
+from secagg.client.sharing import seal_for
 from secagg.client.spending import check_allowed, spend
 from secagg.client.states import (
     Advertised,
@@ -32,7 +33,10 @@ from secagg.encoding import Vector
 from secagg.encoding.clipping import is_lost, warn_of_losses
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.protocol import NEXT, Phase, identities, keys, messages
+from secagg.protocol.kem import SEED_BYTES as KEM_SEED_BYTES
+from secagg.protocol.kem import KemPair
 from secagg.protocol.masks import MaskSum, filled
+from secagg.protocol.pair_masks import subtracts
 from secagg.protocol.phases import out_of_order
 
 _USER = 6
@@ -210,27 +214,31 @@ class Client(OneLife):
         secret = identities.hedging_secret(self._identity)
         sealing = self._sealing_key or SealingKey(self.client_id)
         sealing.draw(lambda: self._hedged(b"sealing seed", secret, digest)(keys.SEED_BYTES))
-        mask_pair = keys.KeyPair(self._hedged(b"masking seed", secret, digest)(keys.SEED_BYTES))
+        drawn = self._hedged(b"masking seed", secret, digest)(keys.SEED_BYTES)
+        mask_pair, kem_pair = keys.KeyPair.masking(drawn), None
+        if self.params.suite == "hybrid":  # new also where the sealing pair is kept
+            drawn = self._hedged(b"kem seed", secret, digest)(KEM_SEED_BYTES)
+            kem_pair = KemPair(drawn)
         # the state alone keeps the sealing key from now on, and drops it after round 1
         due = NEXT[self.params.security][state.phase]
-        self._state, self._sealing_key = Advertised(due, sealing, mask_pair), None
-        public = (sealing.pair.public, mask_pair.public)
-        signature = b""
+        advertised = Advertised(due, sealing, mask_pair, kem_pair)
+        self._state, self._sealing_key = advertised, None
+        publics, signature = advertised.publics, b""
         if self._identity is not None:
-            signed = identities.signed_keys(digest, self.client_id, *public)
+            signed = identities.signed_keys(digest, self.client_id, publics)
             signature = self._identity.sign(signed)
         own = self.params.to_bytes()
-        return messages.encode(messages.AdvertiseKeys(self.client_id, own, *public, signature))
+        return messages.encode(messages.AdvertiseKeys(self.client_id, own, *publics, signature))
 
     def _share(self, state: Advertised, data: bytes) -> bytes:
         me, params, kind = self.client_id, self.params, messages.Roster
         roster = messages.decode(data, kind, params, sender=None, phase=state.phase)
-        own_keys = (me, state.sealing.pair.public, state.mask_pair.public)
+        own_keys = (me, state.publics)
         holders = checks.check_roster(roster, params, self.policy, own_keys, self._registry)
         session = keys.session_id(params.digest, roster.digest)
         due = NEXT[params.security][state.phase]
         self._state, message = seal_for(
-            holders, state, me, session, params.threshold, self._hedged, due
+            holders, state, me, session, params, self._hedged, self._identity, due
         )
         return messages.encode(message)
 
@@ -246,12 +254,12 @@ class Client(OneLife):
         me, params = self.client_id, self.params
         given = Input(vector, weight, params, self._entropy, lowered=lowered)
         message = self._read(data, messages.Shares, state)
-        senders = checks.check_senders(message.senders, state.opening, params, self.policy, me)
-        opened = open_from(senders, message.sealed, state, me)
+        holders = state.peers.ids.tolist()
+        senders = checks.check_senders(message.senders, holders, params, self.policy, me)
+        received = receive(senders, message, state, me, params, self._identity, self._registry)
         masks = MaskSum()
         masks.add(keys.self_mask_key(state.seed, state.session, me))
-        derived = keys.rows_of((state.mask_keys[v] for v in senders), keys.MASK_KEY_BYTES)
-        masks.add(derived, negate=keys.subtracts(me, np.array(senders, np.uint64)))
+        masks.add(received.mask_keys, negate=subtracts(me, received.ids))
         noise = None
         if params.share is not None:
             # drawn anew at each call: the same noise twice would cancel in a difference
@@ -259,7 +267,7 @@ class Client(OneLife):
             key = self._hedged(b"noise", secret, state.session)(keys.MASK_KEY_BYTES)
             noise = params.share.adder(key, params.ring)
         size = params.ring.packed_bytes(params.elements)
-        head = messages.start(messages.MaskedInput(me, state.session, b""), size)
+        head = messages.start(received.message, size)
         write = partial(given.write, masks=masks, noise=noise)
         masked, clipped = filled([head], size, write)
         if warn:  # before the state changes: an application may make errors of warnings
@@ -270,7 +278,7 @@ class Client(OneLife):
             # as much is spent as for any other
             spend(self._spending, params)
         due = NEXT[params.security][state.phase]
-        self._state = Entrusted(due, state.session, *opened)
+        self._state = Entrusted(due, state.session, received.self_shares, received.mask_shares)
         self.clipped = clipped
         return masked
 
@@ -299,9 +307,12 @@ class Client(OneLife):
             checks.check_ledger(self._page, message.survivors, state.phase)
         revealed = [state.self_shares[v] for v in survivors]
         revealed += [state.mask_shares[v] for v in dropped]
+        shares, answer = b"".join(revealed), b""
+        if self._identity is not None:
+            answer = self._identity.sign(signed_answer(session, me, survivors, dropped, shares))
         # the secrets go before the answer leaves, so that no second request is answered
         self._state = Ended(NEXT[params.security][state.phase])
-        return messages.encode(messages.UnmaskShares(me, session, b"".join(revealed)))
+        return messages.encode(messages.UnmaskShares(me, session, shares, answer))
 
     def _read(self, data: bytes, kind: type[M], state: Shared | Entrusted) -> M:
         """Return a message of this client's session."""

@@ -14,6 +14,8 @@ from secagg._secrets import Confined
 from secagg.errors import LocalProtocolError
 from secagg.protocol import Phase, keys
 from secagg.protocol.client_ids import ClientKey, identify
+from secagg.protocol.kem import KemPair
+from secagg.protocol.keys import U8, U64
 
 _PEERS = 4096  # about 1 MB
 
@@ -107,29 +109,78 @@ class New(ClientState):
 
 @dataclass(frozen=True, repr=False)
 class Advertised(ClientState):
-    """State after round 0: the key pairs c_u (sealing) and s_u (masking)."""
+    """State after round 0: the key pairs c_u (sealing) and s_u (masking).
+
+    `kem_pair` is e_u in suite hybrid, and None in suite x25519.
+    """
 
     sealing: SealingKey
     mask_pair: keys.KeyPair
+    kem_pair: KemPair | None
+
+    @property
+    def publics(self) -> keys.PublicKeys:
+        """The public keys of all pairs."""
+        kem = b"" if self.kem_pair is None else self.kem_pair.public
+        return keys.PublicKeys(self.sealing.pair.public, self.mask_pair.public, kem)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
+class Peers(Confined):
+    """Secrets that a client keeps between rounds 1 and 2, with a row for each peer.
+
+    Attributes
+    ----------
+    ids : uint64 array, shape (m,)
+        Ascending ids of the holders of this client's shares, without this client.
+    mask_publics : uint8 array, shape (m, 32)
+        The peers' masking keys s_v, which a peer's signed dealing has; in the semi-honest
+        variant of shape (m, 0).
+    opening : uint8 array, shape (m, 32)
+        Key of the box from each peer; in suite hybrid B, from which the key follows.
+    masking : uint8 array, shape (m, 16) or (m, 32)
+        Key of the mask with each peer; in suite hybrid the agreement A.
+    own_p, own_q : uint8 arrays, shape (m, 32)
+        Contributions of this client for each peer; in suite x25519 of shape (m, 0).
+    """
+
+    _remedy = "its masks are for one vector; make a new client for a new session"
+
+    ids: U64
+    mask_publics: U8
+    opening: U8
+    masking: U8
+    own_p: U8
+    own_q: U8
+
+    def of(self, ids: U64) -> Peers:
+        """Return the rows of some peers, by ascending ids."""
+        rows = self.ids.searchsorted(ids)
+        columns = (self.mask_publics, self.opening, self.masking, self.own_p, self.own_q)
+        return Peers(ids, *(column[rows] for column in columns))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Shared(ClientState):
-    """State after round 1: b_u, and for each peer the keys of masks and of received shares."""
+    """State after round 1: b_u, and what opens the peers' boxes and derives the masks.
+
+    `own_share` is the client's own share of b. `kem_pair` is as in `Advertised`.
+    """
 
     session: bytes
     seed: bytes
     own_share: bytes
-    mask_keys: dict[int, bytes]
-    opening: dict[int, bytes]
+    kem_pair: KemPair | None
+    peers: Peers
 
 
 @dataclass(frozen=True, repr=False)
 class Entrusted(ClientState):
     """State after round 2: the shares of other clients' secrets, by the owner's id.
 
-    `self_shares` includes the client's own share of b. `signed` has the packed ids of U3 after
-    round 3, and is None before.
+    `self_shares` includes the client's own share of b. Both shares of an owner that the client
+    complained of are `dealing.NO_SHARE`. `signed` has the packed ids of U3 after round 3, and
+    is None before.
     """
 
     session: bytes

@@ -8,25 +8,40 @@ Neither place has the vector, the weight or the identity.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from secagg.client.states import Advertised, ClientState, Entrusted, SealingKey, Shared
+from secagg.client.states import (
+    Advertised,
+    ClientState,
+    Entrusted,
+    Peers,
+    SealingKey,
+    Shared,
+)
 from secagg.errors import VaultError
-from secagg.protocol import NEXT, Phase, RoundParams, keys
+from secagg.protocol import NEXT, Phase, RoundParams, kem, keys
+from secagg.protocol.kem import KemPair
 from secagg.protocol.messages import SHARE_BYTES, pack_ids, unpack_ids
 from secagg.protocol.params_bytes import compare
+from secagg.protocol.suites import SuiteName
 
-VERSION = 2
-_LABEL = b"secagg/3 state"
+VERSION = 3
+_LABEL = b"secagg/4 state"
 _NONCE = bytes(12)  # each key encrypts one state
 _HEAD = struct.Struct("<BQH")
 _COUNT = struct.Struct("<I")
 _ENTRUSTED = struct.Struct("<QII")
+_COLUMNS: Mapping[SuiteName, tuple[str, ...]] = {
+    "hybrid": ("mask_publics", "opening", "masking", "own_p", "own_q"),
+    "x25519": ("mask_publics", "masking", "opening", "own_p", "own_q"),
+}
+"""Columns of `Peers`, in the order of a state's bytes."""
 _DUE = (Phase.SHARE_KEYS, Phase.MASKED_INPUT, Phase.CONSISTENCY_CHECK, Phase.UNMASKING)
 """Phases of a suspended client; the first byte of a state is the index of its phase."""
 
@@ -107,13 +122,13 @@ def pack(state: Advertised | Shared | Entrusted, me: int, clipped: int) -> bytes
     due = bytes([_DUE.index(state.phase)])
     match state:
         case Advertised():
-            return due + state.sealing.pair.seed + state.mask_pair.seed
+            return due + state.sealing.pair.seed + state.mask_pair.seed + _kem_seed(state)
         case Shared():
-            secrets = state.session + state.seed + state.own_share
-            peers = sorted(state.opening)
-            ids = pack_ids(sorted([me, *peers]))
-            columns = [of[v] for of in (state.mask_keys, state.opening) for v in peers]
-            return due + secrets + _COUNT.pack(len(peers) + 1) + ids + b"".join(columns)
+            secrets = state.session + state.seed + state.own_share + _kem_seed(state)
+            others, suite = state.peers.ids.tolist(), _suite_of(state)
+            held = _COUNT.pack(len(others) + 1) + pack_ids(sorted([me, *others]))
+            packed = (getattr(state.peers, name).tobytes() for name in _COLUMNS[suite])
+            return due + secrets + held + b"".join(packed)
         case Entrusted():
             signed = state.signed or b""
             counts = _ENTRUSTED.pack(clipped, len(state.self_shares), len(signed) // 8)
@@ -142,17 +157,24 @@ def unpack(data: bytes, me: int, params: RoundParams) -> tuple[ClientState, int]
     state: Advertised | Shared | Entrusted
     clipped = 0
     if due is Phase.SHARE_KEYS:
-        seal_seed, mask_pair = read(keys.SEED_BYTES), keys.KeyPair(read(keys.SEED_BYTES))
+        seal_seed, mask_seed = read(keys.SEED_BYTES), read(keys.SEED_BYTES)
         sealing = SealingKey(me)
         sealing.draw(lambda: seal_seed)
-        state = Advertised(due, sealing, mask_pair)
+        mask_pair = keys.KeyPair.masking(mask_seed)
+        state = Advertised(due, sealing, mask_pair, _kem_pair(read, params))
     elif due is Phase.MASKED_INPUT:
         session, seed, own_share = read(32), read(keys.SEED_BYTES), read(SHARE_BYTES)
+        kem_pair = _kem_pair(read, params)
         (count,) = _COUNT.unpack(read(_COUNT.size))
-        peers = [v for v in _ids(read, count, params.holders) if v != me]
-        mask_keys = {v: read(keys.MASK_KEY_BYTES) for v in peers}
-        opening = {v: read(keys.KEY_BYTES) for v in peers}
-        state = Shared(due, session, seed, own_share, mask_keys, opening)
+        others = [v for v in _ids(read, count, params.holders) if v != me]
+        if len(others) + 1 != count:
+            raise spoilt()
+        peer_ids = np.array(others, np.uint64)
+        by_peer = {
+            name: np.frombuffer(read(width * len(others)), np.uint8).reshape(len(others), width)
+            for name, width in _widths(params).items()
+        }
+        state = Shared(due, session, seed, own_share, kem_pair, Peers(peer_ids, **by_peer))
     else:
         session = read(32)
         clipped, holders, signers = _ENTRUSTED.unpack(read(_ENTRUSTED.size))
@@ -170,6 +192,33 @@ def unpack(data: bytes, me: int, params: RoundParams) -> tuple[ClientState, int]
     if content.read():
         raise spoilt()
     return state, clipped
+
+
+def _suite_of(state: Shared) -> SuiteName:
+    return "x25519" if state.kem_pair is None else "hybrid"
+
+
+def _kem_seed(state: Advertised | Shared) -> bytes:
+    """Return the seed of e_u; no bytes in suite x25519."""
+    return b"" if state.kem_pair is None else state.kem_pair.seed
+
+
+def _kem_pair(read: Callable[[int], bytes], params: RoundParams) -> KemPair | None:
+    """Read the seed of e_u and return the pair; None in suite x25519."""
+    return KemPair(read(kem.SEED_BYTES)) if params.suite == "hybrid" else None
+
+
+def _widths(params: RoundParams) -> dict[str, int]:
+    """Return the columns of `Peers` with their widths, in the order of the bytes."""
+    hybrid, order = params.suite == "hybrid", _COLUMNS[params.suite]
+    widths = {
+        "mask_publics": keys.KEY_BYTES if params.active else 0,
+        "masking": keys.KEY_BYTES if hybrid else keys.MASK_KEY_BYTES,
+        "opening": keys.KEY_BYTES,
+        "own_p": keys.KEY_BYTES if hybrid else 0,
+        "own_q": keys.KEY_BYTES if hybrid else 0,
+    }
+    return {name: widths[name] for name in order}
 
 
 def _ids(read: Callable[[int], bytes], count: int, most: int) -> tuple[int, ...]:

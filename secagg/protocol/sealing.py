@@ -9,6 +9,7 @@ key encrypts one message, so the nonce is always zero.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg.protocol.keys import KEY_BYTES, TAG_BYTES, U8, U64, derive_each, joined
@@ -56,8 +57,8 @@ def base_keys(
     above = (ids < me)[:, np.newaxis]  # the peer has the lower id, so its keys come first
     keys = np.where(above, publics, own), np.where(above, own, publics)
     theirs, ours = ([], []) if kems is None else ([kems[0]], [kems[1]])
-    to_peers = joined(_SEAL, me, ids, *keys, *theirs)
-    to_me = joined(_SEAL, ids, me, *keys, *ours)
+    to_peers = joined(_SEAL, mine[0], ids, *keys, *theirs)
+    to_me = joined(_SEAL, ids, mine[0], *keys, *ours)
     sending, opening = (
         derive_each(shared, session, infos, KEY_BYTES) for infos in (to_peers, to_me)
     )
@@ -121,16 +122,24 @@ def seal(keys: U8, session: bytes, sender: int, receivers: U64, contents: U8) ->
 
 def open_sealed(
     keys: U8, session: bytes, senders: U64, receiver: int, sealed: U8
-) -> tuple[U8, int]:
-    """Return the contents that `seal` of each sender encrypted, and the number of opened rows.
+) -> tuple[U8, NDArray[np.bool_]]:
+    """Return the contents that `seal` of each sender encrypted, and which rows are authentic.
 
-    The number is m, or the index of the first row with another key, id, session or bytes.
-    From that row on the contents are meaningless. `senders` are the ids of the m
-    peers; see `seal` for the shapes.
+    Rows with another key, id, session or bytes are not authentic, and have zeros as contents.
+    `senders` are the ids of the m peers; see `seal` for the shapes.
     """
-    contents = np.empty((len(keys), sealed.shape[1] - TAG_BYTES), np.uint8)
+    count = len(keys)
+    contents = np.zeros((count, sealed.shape[1] - TAG_BYTES), np.uint8)
+    authentic = np.ones(count, np.bool_)
     bound = _associated_data(session, senders, receiver)
-    return contents, _fast.gcm_open(keys, _NONCE, bound, sealed, contents)
+    # the kernel stops at a row that is not authentic
+    start = 0
+    while start < count:
+        rest = slice(start, count)
+        start += _fast.gcm_open(keys[rest], _NONCE, bound[rest], sealed[rest], contents[rest])
+        authentic[start : start + 1] = False
+        start += 1
+    return contents, authentic
 
 
 def _associated_data(session: bytes, sender: int | U64, receiver: int | U64) -> U8:

@@ -158,11 +158,12 @@ def test_formulas_give_the_bytes() -> None:
 
     formulas = rows("phase | way | bytes")
     assert len(formulas) == 9
-    for n, k, u, weighted, active, counted in [
-        (9, None, 3, True, False, False),
-        (700, 40, 300, False, False, False),
-        (3000, None, 9, True, False, True),
-        (300, None, 9, True, True, True),
+    for n, k, u, weighted, active, counted, suite in [
+        (9, None, 3, True, False, False, "x25519"),
+        (700, 40, 300, False, False, False, "hybrid"),
+        (3000, None, 9, True, False, True, "x25519"),
+        (300, None, 9, True, True, True, "x25519"),
+        (90, None, 9, True, True, True, "hybrid"),
     ]:
         params = make_params(
             n,
@@ -173,6 +174,7 @@ def test_formulas_give_the_bytes() -> None:
             modulus_bits=26,
             count_clipped=counted,
             security="active" if active else "semi-honest",
+            suite=suite,
         )
         g1 = n - 1 if k is None else k + 1
         g2, g3 = g1 - 2, g1 - 5
@@ -180,6 +182,9 @@ def test_formulas_give_the_bytes() -> None:
         names = {"u": u, "n1": n - 1, "g1": g1, "g2": g2, "g3": g3, "b": b, "i": i}
         names["p"] = len(params.to_bytes())
         names |= {"s": 64, "g4": g3} if active else {"s": 0, "g4": 0}
+        hybrid = suite == "hybrid"
+        names |= {"a": int(active), "q": int(hybrid), "x": 1248 if hybrid else 96}
+        names["L"] = math.ceil(math.log2(g1))
         packed = -(-26 * (12_345 + weighted + counted) // 8)
         seen = dict.fromkeys(traffic, 0)
         for phase, way, formula in formulas:

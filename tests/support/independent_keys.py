@@ -1,17 +1,20 @@
-"""Digests, keys, shares and signed bytes: docs/protocol.md §5.2 to §5.6, §5.10, §5.12."""
+"""Digests, keys, shares and signed bytes: docs/protocol.md §5.1 to §5.6, §5.10, §5.12."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-from independent_primitives import hkdf, integers, number, sha256, split, u8, u64le
+from independent_primitives import curve_key, hkdf, integers, number, sha256, u8, u64le
 
 SHAMIR_PRIME = 2**61 - 1  # §5.4
-Keys = tuple[bytes, bytes]  # c and s, the public keys of sealing and masking
+Keys = tuple[bytes, bytes, bytes]
+"""c, s and e, the public keys of sealing, of masking and, in suite hybrid, of the KEM."""
+
+
+def fingerprint(e: bytes) -> bytes:
+    """§5.2: what stands for e in all that is hashed or signed; nothing in suite x25519."""
+    return sha256(e) if e else b""
 
 
 def client_id(name: str) -> int:
@@ -20,33 +23,24 @@ def client_id(name: str) -> int:
     return number(sha256(b"secagg/2 client id", text)[:8])
 
 
+def masking_private(seed: bytes) -> bytes:
+    """§5.1: the private key of masks, of the seed that is shared."""
+    return hkdf(seed, bytes(32), b"secagg/4 masking key", 32)
+
+
+def masking_key(seed: bytes) -> bytes:
+    """§5.1: s, of the seed that is shared."""
+    return curve_key(masking_private(seed))
+
+
 def roster_digest(keys: Mapping[int, Keys]) -> bytes:
     """§5.2."""
-    return sha256(b"secagg/2 roster", *(u64le(u) + c + s for u, (c, s) in sorted(keys.items())))
+    entries = (u64le(u) + c + s + fingerprint(e) for u, (c, s, e) in sorted(keys.items()))
+    return sha256(b"secagg/4 roster", *entries)
 
 
 def session_id(params: bytes, roster: bytes) -> bytes:
-    return sha256(b"secagg/2 session", params, roster)
-
-
-def seal_info(pair: Mapping[int, Keys]) -> bytes:
-    """§5.3, of two clients."""
-    (lo, keys_lo), (hi, keys_hi) = sorted(pair.items())
-    return b"secagg/3 seal" + u64le(lo) + u64le(hi) + b"".join(keys_lo + keys_hi)
-
-
-def mask_info(pair: Mapping[int, Keys]) -> bytes:
-    (lo, (_, s_lo)), (hi, (_, s_hi)) = sorted(pair.items())
-    return b"secagg/2 pairwise mask" + u64le(lo) + u64le(hi) + s_lo + s_hi
-
-
-def sealing_keys(session: bytes, sealing: bytes, masking: bytes, pair: Mapping) -> list[bytes]:
-    """The key from the lower id to the higher, and the one back; of the two secrets shared."""
-    return split(hkdf(sealing + masking, session, seal_info(pair), 64), 32)
-
-
-def pairwise_key(session: bytes, masking: bytes, pair: Mapping) -> bytes:
-    return hkdf(masking, session, mask_info(pair), 16)
+    return sha256(b"secagg/4 session", params, roster)
 
 
 def self_mask_key(session: bytes, u: int, b: bytes) -> bytes:
@@ -78,28 +72,12 @@ def combine(shares: Mapping[int, bytes]) -> list[int]:
     return [sum(column) % SHAMIR_PRIME for column in zip(*rows, strict=True)]
 
 
-def rebuilt(shares: Mapping[int, bytes]) -> bytes:
-    """The secret of 32 bytes."""
+def rebuilt(shares: Mapping[int, bytes]) -> bytes | None:
+    """The secret of 32 bytes; None if the limbs are of no secret."""
     found = combine(shares)
-    return b"".join(x.to_bytes(7, "little") for x in found[:4]) + found[4].to_bytes(4, "little")
-
-
-def sealing_data(session: bytes, sender: int, receiver: int) -> bytes:
-    """§5.5: the associated data."""
-    return b"secagg/2 shares" + session + u64le(sender) + u64le(receiver) + u8(1)
-
-
-def seal(key: bytes, share: bytes, session: bytes, sender: int, receiver: int) -> bytes:
-    return AESGCM(key).encrypt(bytes(12), share, sealing_data(session, sender, receiver))
-
-
-def unseal(
-    key: bytes, sealed: bytes, session: bytes, sender: int, receiver: int
-) -> bytes | None:
-    try:
-        return AESGCM(key).decrypt(bytes(12), sealed, sealing_data(session, sender, receiver))
-    except InvalidTag:
+    if any(x >= 2**56 for x in found[:4]) or found[4] >= 2**32:
         return None
+    return b"".join(x.to_bytes(7, "little") for x in found[:4]) + found[4].to_bytes(4, "little")
 
 
 def commitment(session: bytes, u: int, b: bytes) -> bytes:
@@ -107,9 +85,9 @@ def commitment(session: bytes, u: int, b: bytes) -> bytes:
     return sha256(b"secagg/2 self mask commitment", session, u64le(u), b)
 
 
-def signed_keys(params: bytes, u: int, c: bytes, s: bytes) -> bytes:
+def signed_keys(params: bytes, u: int, c: bytes, s: bytes, e: bytes) -> bytes:
     """§5.10."""
-    return b"secagg/2 signed keys" + params + u64le(u) + u8(0) + c + s
+    return b"secagg/4 signed keys" + params + u64le(u) + u8(0) + c + s + fingerprint(e)
 
 
 def signed_survivors(session: bytes, u: int, survivors: bytes) -> bytes:

@@ -2,43 +2,52 @@
 
 from __future__ import annotations
 
+from independent_dealing import depth
+from independent_params import Parameters
 from independent_primitives import integers, require, valid
-from independent_sums import Sums
 
 Field = int | bytes
 KINDS: dict[int, tuple[str, str, dict[str, str]]] = {  # §6.2: name, phase, fields
     1: ("AdvertiseKeys", "advertise_keys",
         {"sender": "int", "parameters": "par", "seal_key": "b32", "mask_key": "b32",
-         "signature": "sig"}),
+         "kem_key": "bin", "signature": "sig"}),
     2: ("Roster", "share_keys",
         {"parameters": "par", "size": "int", "digest": "b32", "ids": "bin",
-         "seal_keys": "bin", "mask_keys": "bin", "signatures": "bin"}),
+         "seal_keys": "bin", "mask_keys": "bin", "kem_keys": "bin", "signatures": "bin"}),
     3: ("ShareKeys", "share_keys",
-        {"sender": "int", "session": "b32", "commitment": "b32", "sealed": "bin"}),
-    4: ("Shares", "masked_input", {"session": "b32", "senders": "bin", "sealed": "bin"}),
-    5: ("MaskedInput", "masked_input", {"sender": "int", "session": "b32", "values": "bin"}),
+        {"sender": "int", "session": "b32", "commitment": "b32", "sealed": "bin",
+         "checks": "bin", "hashes": "bin", "dealt": "sig"}),
+    4: ("Shares", "masked_input",
+        {"session": "b32", "senders": "bin", "sealed": "bin", "checks": "bin",
+         "commitments": "bin", "dealt": "bin", "points": "bin", "hashes": "bin",
+         "paths": "bin"}),
+    5: ("MaskedInput", "masked_input",
+        {"sender": "int", "session": "b32", "deposits": "bin", "complaints": "bin",
+         "disclosed": "bin", "accepted": "sig", "values": "bin"}),
     6: ("UnmaskRequest", "unmasking",
         {"session": "b32", "survivors": "bin", "dropped": "bin", "signers": "bin",
          "signatures": "bin"}),
-    7: ("UnmaskShares", "unmasking", {"sender": "int", "session": "b32", "shares": "bin"}),
+    7: ("UnmaskShares", "unmasking",
+        {"sender": "int", "session": "b32", "shares": "bin", "answer": "sig"}),
     8: ("ConsistencyRequest", "consistency_check", {"session": "b32", "survivors": "bin"}),
     9: ("ConsistencySignature", "consistency_check",
         {"sender": "int", "session": "b32", "signature": "sig"}),
 }  # fmt: skip
-MOST = {"par": 378, "sig": 64, "b32": 32}
+MOST = {"par": 379, "sig": 64, "b32": 32}
 UNSIGNED = {0xCC + i: 2**i for i in range(4)}  # §6.1: uint 8 ... 64
 SIGNED = {0xD0 + i: 2**i for i in range(4)}
 BINS = {0xC4 + i: 2**i for i in range(3)}  # the bytes of the length
 
 
-def limit(p: Sums, tag: int) -> int:
+def limit(p: Parameters, tag: int) -> int:
     """The most bytes of a message."""
+    kem, check, active = 1184 * p.hybrid, 32 * p.hybrid, int(p.active)
     more = {
-        1: 378,
-        2: 378 + p.h * (72 + p.sigma),
-        3: 96 * p.h,
-        4: 104 * p.h,
-        5: p.packed,
+        1: 379 + kem,
+        2: 379 + p.h * (72 + p.sigma + kem),
+        3: p.h * (p.box + check + 64 * active),
+        4: p.h * (8 + p.box + check + (164 + 32 * depth(p.h)) * active),
+        5: p.packed + p.h * (check + (9 + 3 * check) * active),
         6: p.h * (80 if p.active else 8),
         7: 40 * p.h,
         8: 8 * p.h,

@@ -1,13 +1,29 @@
 """ML-KEM-768 with given randomness: FIPS 203, algorithm 17 with 14, 7, 8, 9, 10, 11 and §4.2.1.
 
-`cryptography` encapsulates with randomness of its own; here the caller gives it.
+`cryptography` encapsulates with randomness of its own; here the caller gives it. It makes keys
+and decapsulates. A private key is its seed d ‖ z of 64 bytes.
 """
 
 import hashlib
 
+from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
+
 Q = 3329
 ZETAS = [pow(17, int(f"{i:07b}"[::-1], 2), Q) for i in range(128)]
 Polynomial = list[int]
+
+
+def public_key(seed: bytes) -> bytes:
+    return MLKEM768PrivateKey.from_seed_bytes(seed).public_key().public_bytes_raw()
+
+
+def decapsulate(seed: bytes, ciphertext: bytes) -> bytes:
+    return MLKEM768PrivateKey.from_seed_bytes(seed).decapsulate(ciphertext)
+
+
+def is_valid(public: bytes) -> bool:
+    """FIPS 203, 7.2, of a key of 1,184 bytes: its coefficients are reduced."""
+    return all(x < Q for i in range(3) for x in decode(public[384 * i : 384 * i + 384], 12))
 
 
 def encapsulate(public: bytes, m: bytes) -> tuple[bytes, bytes]:

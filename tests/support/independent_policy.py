@@ -1,6 +1,6 @@
 """Policies of clients and helpers, from docs/protocol.md (`P §`) and docs/oneshot.md (`O §`).
 
-Nothing of the package is imported. `p` is the `Parameters` of `independent_client` in a
+Nothing of the package is imported. `p` is the `Parameters` of `independent_params` in a
 `Policy`, and those of `independent_oneshot` in a `OneShotPolicy`.
 """
 
@@ -48,6 +48,7 @@ class Policy:
     """P §3.4 and §3.5. `bounds` is a pair: the encoding's bytes, and `max_weight` or None."""
 
     require_active: bool = False
+    require_hybrid: bool = False
     allow_two_clients: bool = False
     min_threshold: int = 2
     min_clients: int = 3
@@ -76,12 +77,17 @@ class Policy:
         """P §3.4, before anything is drawn; `registered` is r."""
         return (
             (p.active or not self.require_active)
+            and (p.hybrid or not self.require_hybrid)
             and p.t >= self.min_threshold
             and p.h >= self.min_clients
             and p.d <= self.max_length
             and self.bounds in (None, (p.encoding.encode(), p.W))
             and self.accepts_cohort(p, p.n, registered)
         )
+
+    def lying(self, p: Any, registered: int) -> int:
+        """P §8.3: so many complaints of a dealer may all be false."""
+        return min(self._colluders(p, registered), p.most_liars)
 
     def _colluders(self, p: Any, registered: int) -> int:
         """P §3.4: c."""

@@ -1,21 +1,19 @@
-"""Vectors of docs/protocol.md §3.3, §5.1-§5.6, §5.10, §5.11: digests, keys and shares."""
+"""Vectors of docs/protocol.md §3.3, §5.2, §5.4, §5.10-§5.13: digests, shares, signed bytes."""
 
-from itertools import chain, pairwise
+from itertools import chain
 
 from draws import draw, given
 from faults_params import not_parameters
 from params import described
-from parties import neighbourhoods
+from whole_round import neighbourhoods
 
 import independent_keys as keys
 from independent_bounded import Bounded
-from independent_client import Client, Parameters
+from independent_client import Client
 from independent_keys import SHAMIR_PRIME
 from independent_noise import Noise
+from independent_params import Parameters
 from independent_primitives import (
-    curve,
-    curve_key,
-    cut,
     hedged,
     hedging_secret,
     identity_key,
@@ -62,6 +60,19 @@ def parameters() -> dict[str, object]:
         ),
         "two clients": Parameters(2, 2, 1, Integers(1), 3, allow_two_clients=True),
         "active": base.but(security="active"),
+        "hybrid": base.but(suite="hybrid"),
+        "hybrid, active": base.but(suite="hybrid", security="active"),
+        "hybrid, graph": graph.but(suite="hybrid"),
+        "hybrid of few elements": base.but(suite="hybrid", length=1),
+        "hybrid of more than 300 clients": base.but(
+            suite="hybrid", n_clients=301, threshold=200, length=2**20, modulus=2**40
+        ),
+        "the fewest elements for which hybrid is suggested": base.but(length=3033),
+        "an element less": base.but(length=3032),
+        "the same on a graph": graph.but(length=2121),
+        "an element less on a graph": graph.but(length=2120),
+        "300 clients": base.but(n_clients=300, threshold=200, length=2**20, modulus=2**40),
+        "301 clients": base.but(n_clients=301, threshold=200, length=2**20, modulus=2**40),
         "min_survivors": base.but(min_survivors=9),
         "min_survivors below the threshold": base.but(min_survivors=5),
         "noise": base.but(noise=Noise(256 * 300, 0)),
@@ -80,6 +91,7 @@ def parameters() -> dict[str, object]:
         "digests": [
             {"changed": name, "parameters": described(p), "holders": p.h, "bits": p.b,
              "elements": p.e, "least": p.least, "survivors": p.m, "share": p.share,
+             "suggested": p.suggested(),
              "bytes": p.encode(), "digest": p.digest(),
              "layout": [{"field": field, "bytes": x} for field, x in p.layout().items()]}
             for name, p in changed.items()
@@ -112,13 +124,17 @@ def client_ids() -> dict[str, object]:
 def roster() -> dict[str, object]:
     digest = Parameters(10, 7, 1000, FixedPoint(8.0, 16)).digest()
     out = []
-    for among in ([1, 2, 3], IDS, [7]):
-        of = {u: (draw(f"roster c {u}", 32), draw(f"roster s {u}", 32)) for u in among}
+    for among, suite in (([1, 2, 3], "x25519"), (IDS, "x25519"), ([7], "x25519"),
+                         ([1, 2, 3], "hybrid"), ([7], "hybrid")):  # fmt: skip
+        of = {u: (draw(f"roster c {u}", 32), draw(f"roster s {u}", 32),
+                  draw(f"roster e {u}", 1184 if suite == "hybrid" else 0))
+              for u in among}  # fmt: skip
         roster = keys.roster_digest(of)
         out.append({
-            "parameters_digest": digest, "digest": roster,
+            "suite": suite, "parameters_digest": digest, "digest": roster,
             "session": keys.session_id(digest, roster),
-            "clients": [{"id": u, "seal_key": c, "mask_key": s} for u, (c, s) in of.items()],
+            "clients": [{"id": u, "seal_key": c, "mask_key": s, "kem_key": e}
+                        for u, (c, s, e) in of.items()],
         })  # fmt: skip
     return {"rosters": out}
 
@@ -134,45 +150,6 @@ NOT_CANONICAL = [
     x.to_bytes(32, "little")
     for x in (2**255 - 19, 2**255 - 18, 2**255 - 10, 2**255 - 1, 2**255, 2**255 + 9, 2**256 - 1)
 ]
-
-
-def key_pairs() -> dict[str, object]:
-    session = draw("keys session", 32)
-    pairs = []
-    seeds = {u: (draw(f"keys seal {u}", 32), draw(f"keys mask {u}", 32)) for u in IDS}
-    public = {u: (curve_key(seal), curve_key(mask)) for u, (seal, mask) in seeds.items()}
-    for lo, hi in pairwise(IDS):
-        pair = {u: public[u] for u in (lo, hi)}
-        seal_shared, mask_shared = (curve(seeds[lo][i], public[hi][i]) or b"" for i in (0, 1))
-        assert seal_shared == curve(seeds[hi][0], public[lo][0])
-        up, down = keys.sealing_keys(session, seal_shared, mask_shared, pair)
-        words = cut(draw(f"keys share {lo}", 80), 8)
-        share = ids(int.from_bytes(word[:7], "big") for word in words)
-        pairs.append({
-            "lo": key_pair(lo, seeds[lo], public[lo]),
-            "hi": key_pair(hi, seeds[hi], public[hi]),
-            "seal_shared": seal_shared, "mask_shared": mask_shared,
-            "seal_info": keys.seal_info(pair), "mask_info": keys.mask_info(pair),
-            "seal_lo_to_hi": up, "seal_hi_to_lo": down,
-            "pairwise_mask": keys.pairwise_key(session, mask_shared, pair), "share": share,
-            "ad_lo_to_hi": keys.sealing_data(session, lo, hi),
-            "ad_hi_to_lo": keys.sealing_data(session, hi, lo),
-            "sealed_lo_to_hi": keys.seal(up, share, session, lo, hi),
-            "sealed_hi_to_lo": keys.seal(down, share, session, hi, lo),
-        })  # fmt: skip
-    own = []
-    for u in IDS:
-        b = draw(f"keys b {u}", 32)
-        own.append({"id": u, "b": b, "self_mask": keys.self_mask_key(session, u, b),
-                    "commitment": keys.commitment(session, u, b)})  # fmt: skip
-    unusable = {"seed": draw("keys unusable", 32), "low_order": LOW_ORDER,
-                "not_canonical": NOT_CANONICAL}  # fmt: skip
-    return {"session": session, "pairs": pairs, "own": own, "unusable": unusable}
-
-
-def key_pair(u: int, seeds: keys.Keys, public: keys.Keys) -> dict[str, object]:
-    return {"id": u, "seal_seed": seeds[0], "seal_key": public[0],
-            "mask_seed": seeds[1], "mask_key": public[1]}  # fmt: skip
 
 
 def shamir() -> dict[str, object]:
@@ -223,6 +200,11 @@ def hedging() -> dict[str, object]:
         cases.append({"secret": secret, "entropy": fresh, "statement": text + u64le(size),
                       "outputs": outputs})  # fmt: skip
     seed = draw("hedging identity", 32)
+    secret, about = hedging_secret(seed), b"secagg/2 hedged kem seed"
+    about += draw("hedging params", 32) + u64le(300)
+    fresh = draw("hedging kem seed", 32)
+    cases.append({"secret": secret, "entropy": fresh, "statement": about,
+                  "outputs": [hedged(secret, fresh, about)(64)]})  # fmt: skip
     for secret in (b"", hedging_secret(seed)):  # the key of the noise, in either variant
         about = b"secagg/2 hedged noise" + draw("hedging session", 32) + u64le(300)
         fresh = draw("hedging noise", 32)
@@ -234,16 +216,18 @@ def hedging() -> dict[str, object]:
 def signatures() -> dict[str, object]:
     params, session = draw("signatures params", 32), draw("signatures session", 32)
     out = []
-    for u, survivors in ((1, [1, 2, 3]), (0, IDS), (2**64 - 1, IDS)):
+    for u, survivors, suite in ((1, [1, 2, 3], "x25519"), (0, IDS, "x25519"),
+                                (2**64 - 1, IDS, "hybrid")):  # fmt: skip
         seed = draw(f"signatures {u}", 32)
         c, s = draw(f"signatures c {u}", 32), draw(f"signatures s {u}", 32)
-        signed = keys.signed_keys(params, u, c, s)
+        e = draw(f"signatures e {u}", 1184 if suite == "hybrid" else 0)
+        signed = keys.signed_keys(params, u, c, s, e)
         about = keys.signed_survivors(session, u, ids(survivors))
-        assert len(signed) == 125
+        assert len(signed) == 125 + (32 if e else 0)
         assert len(about) == 66 + 8 * len(survivors)
         out.append({
-            "id": u, "identity_seed": seed, "identity_key": identity_key(seed),
-            "seal_key": c, "mask_key": s, "survivors": survivors,
+            "id": u, "suite": suite, "identity_seed": seed, "identity_key": identity_key(seed),
+            "seal_key": c, "mask_key": s, "kem_key": e, "survivors": survivors,
             "signed_keys": signed, "keys_signature": sign(seed, signed),
             "signed_survivors": about, "survivors_signature": sign(seed, about),
         })  # fmt: skip

@@ -1,7 +1,7 @@
 """Messages to reject (docs/protocol.md §8), with one fault in each."""
 
 from kinds import but, tag_of
-from parties import Round
+from whole_round import Round
 
 from independent_messages import KINDS, Field
 

@@ -3,10 +3,11 @@
 from faults import Cases, Faults, at_word, flip
 from faults_roster import roster_faults, signed_roster_faults
 from kinds import get
-from parties import Round
+from whole_round import Round
 
-from independent_keys import SHAMIR_PRIME, seal, signed_survivors
+from independent_keys import SHAMIR_PRIME, signed_survivors
 from independent_messages import encode
+from independent_pairs import seal
 from independent_primitives import ids
 
 
@@ -42,7 +43,7 @@ def _shares(out: Cases, r: Round, other: bytes) -> None:
     to("sealed shares of one too many", "length", sealed=sealed + two)
     for at in (0, 79, 80, 95):
         to(f"bit of byte {at} of the sealed share", "sealed share", sealed=flip(sealed, at, 7))
-    share, key = r.share(8, 7), r.seal_key(8, 7)
+    share, key = r.content(8, 7), r.box_key(8, 7)
     boxes = {
         "two sealed shares swapped": two + one,
         "what it sealed itself handed back": r.sealed(7, 8) + two,
@@ -50,7 +51,7 @@ def _shares(out: Cases, r: Round, other: bytes) -> None:
         "another session in the AD": seal(key, share, other, 8, 7) + two,
         "another sender in the AD": seal(key, share, r.session, 9, 7) + two,
         "another receiver in the AD": seal(key, share, r.session, 8, 9) + two,
-        "the key of the other direction": seal(r.seal_key(7, 8), share, r.session, 8, 7) + two,
+        "the key of the other direction": seal(r.box_key(7, 8), share, r.session, 8, 7) + two,
     }
     to.each("sealed share", "sealed", boxes)
     for number in (SHAMIR_PRIME, 2**64 - 1):

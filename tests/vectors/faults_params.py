@@ -7,8 +7,8 @@ from draws import draw
 from params import with_field
 
 from independent_bounded import Bounded
-from independent_client import Parameters
 from independent_noise import Noise
+from independent_params import Parameters
 from independent_primitives import u8, u32le, u64le
 from independent_sums import FixedPoint, Integers
 
@@ -24,6 +24,8 @@ def other_parameters(p: Parameters) -> Iterator[tuple[str, str, bytes]]:
         ("flags", u8(flags ^ 1)),
         ("flags", u8(flags ^ 2)),
         ("flags", u8(flags + 4)),
+        ("suite", u8(p.hybrid)),
+        ("suite", u8(2)),
         ("n_clients", u32le(p.n + 1)),
         ("threshold", u32le(p.t - 1)),
         ("min_survivors", u32le(0 if p.m > p.least else p.n)),
@@ -58,10 +60,10 @@ def not_parameters() -> Iterator[tuple[str, str, bytes]]:
     )
     for version in (0, 1, 2, 3, 5, 255):
         yield f"version {version}", "version", u8(version) + good[1:]
-    for size in (0, 1, 42, 43, 44, 70, 71, 72, len(good) - 1):
+    for size in (0, 1, 3, 4, 43, 44, 45, 71, 72, 73, len(good) - 1):
         yield f"the first {size} bytes", "length", good[:size]
     yield "a byte more", "length", good + b"\0"
-    yield "379 bytes", "length", good.ljust(379, b"\0")
+    yield "380 bytes", "length", good.ljust(380, b"\0")
     yield "an encoding beyond the end", "length", with_field(p, "encoding", u8(255))
     yield "a noise beyond the end", "length", with_field(p, "noise", u8(64) + bytes(63))
     yield "a session beyond the end", "length", with_field(p, "session", u8(64) + bytes(63))
@@ -70,6 +72,8 @@ def not_parameters() -> Iterator[tuple[str, str, bytes]]:
         return f"{name} {what}", "parameters", with_field(of, name, value)
 
     yield with_("security", "2", u8(2))
+    for suite in (2, 3, 255):
+        yield with_("suite", str(suite), u8(suite))
     for bit in range(2, 8):
         yield with_("flags", f"bit {bit}", u8(1 << bit))
     for n in (0, 1, 2, 2**20 + 1, 2**32 - 1):

@@ -5,7 +5,7 @@ from draws import draw
 from faults import Cases, Faults, flip
 from faults_params import other_parameters
 from kinds import get
-from parties import Entry, Round, roster
+from whole_round import Entry, Round, roster
 
 from independent_keys import signed_keys
 from independent_primitives import curve_key, ids, sign
@@ -15,7 +15,7 @@ def roster_faults(out: Cases, rounds: dict[str, Round]) -> None:
     r = rounds["complete-nobody-drops"]
     to = Faults(out, "client", r, "share_keys", 7)
     p = {v: r.entry(v) for v in r.u1}
-    first, second, (c, s, _) = p.values()
+    first, second, (c, s, _, _) = p.values()
     seal, mask = get(to.good, "seal_keys"), get(to.good, "mask_keys")
     for name, check, other in other_parameters(r.params):
         to(name, check, parameters=other)
@@ -28,6 +28,7 @@ def roster_faults(out: Cases, rounds: dict[str, Round]) -> None:
     to("a masking key too many", "length", mask_keys=mask + mask[:32])
     to("masking keys missing", "length", mask_keys=b"")
     to("signatures where nobody signs", "length", signatures=bytes(64))
+    to("KEM keys in suite x25519", "length", kem_keys=bytes(3 * 1184))
     to("another client's id for its own", "own keys", ids=ids([8, 9, 10]))
     to("its sealing key altered", "own keys", seal_keys=flip(seal))
     to("its masking key altered", "own keys", mask_keys=flip(mask))
@@ -42,7 +43,7 @@ def roster_faults(out: Cases, rounds: dict[str, Round]) -> None:
 
     def last(name: str, check: str, *keys: bytes) -> None:
         """The last entry has other keys than its client's."""
-        to(name, check, message=roster(r.params, p | {9: (*keys, b"")}))
+        to(name, check, message=roster(r.params, p | {9: (*keys, b"", b"")}))
 
     last("two with one sealing key", "duplicate key", second[0], s)
     last("two with one masking key", "duplicate key", c, second[1])
@@ -81,7 +82,7 @@ def roster_faults(out: Cases, rounds: dict[str, Round]) -> None:
 def signed_roster_faults(out: Cases, rounds: dict[str, Round]) -> None:
     r = rounds["active-prime"]
     to, p = Faults(out, "client", r, "share_keys", 1), {v: r.entry(v) for v in r.u1}
-    signatures, (c, s, _) = get(to.good, "signatures"), p[3]
+    signatures, (c, s, _, _) = get(to.good, "signatures"), p[3]
     one, two, three = signatures[:64], signatures[64:128], signatures[128:]
     to.each("length", "signatures", {
         "no signatures": b"",
@@ -101,7 +102,8 @@ def signed_roster_faults(out: Cases, rounds: dict[str, Round]) -> None:
 
     def entry(r: Round, u: int, keys: tuple[bytes, bytes], identity: bytes) -> Entry:
         """The entry that this identity has signed."""
-        return *keys, sign(identity, signed_keys(r.params.digest(), u, *keys))
+        signed = signed_keys(r.params.digest(), u, *keys, b"")
+        return *keys, b"", sign(identity, signed)
 
     fresh = curve_key(draw("stranger 0", 32)), curve_key(draw("stranger 1", 32))
     stranger, own = draw("s", 32), r.parties[3].identity or b""
@@ -109,6 +111,6 @@ def signed_roster_faults(out: Cases, rounds: dict[str, Round]) -> None:
     third("keys signed by another identity", "signature", entry(r, 3, fresh, stranger))
     replayed = entry(rounds["active"], 3, fresh, own)
     third("keys signed for another round", "signature", replayed)
-    third("keys signed the other way round", "signature", (s, c, three))
+    third("keys signed the other way round", "signature", (s, c, b"", three))
     unusable = entry(r, 3, (LOW_ORDER[2], s), own)
     third("a sealing key that is not usable, signed", "public key", unusable)

@@ -5,7 +5,7 @@ from draws import draw
 from faults import Cases, Faults, at_word, flip
 from faults_params import other_parameters
 from kinds import but, fields, get
-from parties import Round
+from whole_round import Round
 
 from independent_keys import SHAMIR_PRIME, signed_keys, signed_survivors
 from independent_primitives import curve_key, number
@@ -24,7 +24,7 @@ def server_faults(rounds: dict[str, Round]) -> Cases:
 def _advertise(out: Cases, r: Round) -> None:
     a, b, _ = r.u1
     to, second = Faults(out, "server", r, "advertise_keys", a), {"accepted": [b]}
-    (seal, _), (b_seal, b_mask) = r.clients[a].own, r.clients[b].own
+    (seal, _, _), (b_seal, b_mask, _) = r.clients[a].own, r.clients[b].own
     fresh = curve_key(draw("a fresh key", 32))
     for name, check, other in other_parameters(r.params):
         to(name, check, parameters=other)
@@ -40,6 +40,7 @@ def _advertise(out: Cases, r: Round) -> None:
     to("another's masking key to seal", "duplicate key", seal_key=b_mask, where=second)
     to("another's sealing key to mask", "duplicate key", mask_key=b_seal, where=second)
     to("a signature where nobody signs", "length", signature=bytes(64))
+    to("a KEM key in suite x25519", "length", kem_key=bytes(1184))
     to("another sender", "sender", message=r.sent["advertise_keys"][b])
     to("sender -1", "sender", sender=-1)
     to("sender -2^63", "sender", sender=-(2**63))
@@ -64,7 +65,7 @@ def _advertise_signed(out: Cases, r: Round, other: Round) -> None:
         "signed by another": sign(b, signed),
         "signed for another id": sign(a, signed_keys(params, b, *own)),
         "signed for another round": sign(a, signed_keys(other.params.digest(), a, *own)),
-        "keys signed the other way round": sign(a, signed_keys(params, a, *own[::-1])),
+        "keys signed the other way round": sign(a, signed_keys(params, a, own[1], own[0], b"")),
         "label of the survivors": sign(a, survivors),
     })  # fmt: skip
 
@@ -81,7 +82,7 @@ def _later(out: Cases, rounds: dict[str, Round]) -> None:
             to("another session", "session", session=rounds["active"].session)
             to("one bit of the session", "session", session=flip(r.session))
             to("a stranger", "unknown client", where={"from": 99}, sender=99)
-            last = list(fields(to.good))[-1]
+            last = [name for name, value in fields(to.good).items() if value][-1]
             again = {last: flip(get(to.good, last))}
             to("another of the same", "repeated", where={"accepted": [a]}, **again)
 
@@ -109,7 +110,7 @@ def _lengths(out: Cases, rounds: dict[str, Round]) -> None:
     # 60 bits: the last byte has four of padding
     to = Faults(out, "server", rounds["annex-a-semi-honest"], "masked_input", 1)
     for bit in (4, 7):
-        to(f"padding bit {bit}", "length", values=flip(get(to.good, "values"), -1, bit))
+        to(f"padding bit {bit}", "range", values=flip(get(to.good, "values"), -1, bit))
     r = rounds["complete-weighted-prime"]
     to, elements = Faults(out, "server", r, "masked_input", r.u3[0]), r.masked(r.u3[0])
     for at in (0, len(elements) - 1):

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import derivations
 import http_vectors
+import key_vectors
 import noise_vectors
 import numbers_vectors
 import oneshot
@@ -69,7 +70,7 @@ def main(folder: Path) -> None:
         ("parameters", "§3.1-§3.3", "hashlib", derivations.parameters),
         ("client_ids", "§5.12", "hashlib", derivations.client_ids),
         ("roster", "§5.2", "hashlib", derivations.roster),
-        ("keys", "§5.1, §5.3, §5.5, §5.6", curves, derivations.key_pairs),
+        ("keys", "§5.1, §5.3, §5.5, §5.6", curves, key_vectors.key_pairs),
         ("shamir", "§5.4, Annex B", "Python integers", derivations.shamir),
         ("hedging", "§5.13", "hashlib, hmac", derivations.hedging),
         ("signatures", "§5.10", "cryptography (Ed25519)", derivations.signatures),

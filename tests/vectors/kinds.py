@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from draws import draw
 from params import described
 
-from independent_client import Parameters
 from independent_messages import KINDS, Field, decode, encode, encode_field, limit
+from independent_params import SUITES, Parameters
 from independent_primitives import sha256
 from independent_sums import FixedPoint, Integers
 
@@ -36,7 +36,8 @@ def but(data: bytes, **changes: Field) -> bytes:
 
 def messages(of_rounds: list[Parameters]) -> dict[str, object]:
     """Every kind with made-up fields; every id size, bins of every header, both variants."""
-    params = Parameters(5, 4, 8, Integers(100), 2**16, session=b"messages", security="active")
+    params = Parameters(5, 4, 8, Integers(100), 2**16, session=b"messages", security="active",
+                        suite="hybrid")  # fmt: skip
     big = params.but(length=40000)
     out = []
     for tag, (_, _, layout) in KINDS.items():
@@ -47,7 +48,7 @@ def messages(of_rounds: list[Parameters]) -> dict[str, object]:
             sizes = {
                 "b32": 32,
                 "sig": 0 if number % 2 else 64,
-                "par": (0, 90, 378)[number % 3],
+                "par": (0, 90, 379)[number % 3],
                 "bin": (0, 24, 128)[number % 3],
             }
             values = [
@@ -63,7 +64,8 @@ def messages(of_rounds: list[Parameters]) -> dict[str, object]:
     )
     active = wide.but(neighbours=None, threshold=700, session=b"x", security="active")
     limits = []
-    for p in (*of_rounds, wide, active):
+    both = [p.but(suite=suite) for p in (wide, active) for suite in SUITES]
+    for p in (*of_rounds, *both):
         most = {kind: limit(p, tag) for tag, (kind, _, _) in KINDS.items()}
         limits.append({"parameters": described(p), "limits": most})
     return {"messages": out, "limits": limits}
@@ -71,7 +73,7 @@ def messages(of_rounds: list[Parameters]) -> dict[str, object]:
 
 def _filled(params: Parameters, size: int) -> dict[str, object]:
     """A MaskedInput whose `values` are one byte repeated, so that the file stays small."""
-    data = encode(5, 1, draw("message filled", 32), b"\x5a" * size)
+    data = encode(5, 1, draw("message filled", 32), b"", b"", b"", b"", b"\x5a" * size)
     return {"kind": "MaskedInput", "parameters": described(params),
             "fields": fields(data) | {"values": {"repeat": b"\x5a", "times": size}},
             "bytes_head": data[:-size], "bytes_sha256": sha256(data)}  # fmt: skip
@@ -170,7 +172,7 @@ def broken(good: bytes, most: int) -> Iterator[tuple[str, str, bytes]]:
         yield f"{name} 2^32 - 1 bytes by its header", "encoding", replaced(i, endless)
         wrong = {
             "b32": {"of 31 bytes": value[:31], "of 33 bytes": value + b"\0", "empty": b""},
-            "par": {"of 379 bytes": value.ljust(379, b"\0")},
+            "par": {"of 380 bytes": value.ljust(380, b"\0")},
             "sig": {"of 65 bytes": value.ljust(65, b"\0")},
         }
         for fault, other in wrong.get(what, {}).items():

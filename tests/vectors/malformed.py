@@ -4,7 +4,7 @@ from faults import Cases, Faults
 from faults_client import client_faults
 from faults_server import closings, server_faults
 from kinds import FROM_CLIENTS, broken, odd_spellings
-from parties import Round
+from whole_round import Round
 
 from independent_messages import KINDS, limit
 

@@ -5,7 +5,7 @@ import struct
 from draws import draw
 from params import described
 
-from independent_client import Parameters
+from independent_params import Parameters
 from independent_primitives import ids, sha256
 from independent_streams import attempts, prg
 from independent_sums import FixedPoint, Integers, pack

@@ -3,9 +3,9 @@
 from dataclasses import fields
 
 from independent_bounded import Bounded
-from independent_client import Parameters
 from independent_noise import Noise
 from independent_oneshot_params import Parameters as OneShotParameters
+from independent_params import Parameters
 from independent_sums import Encoding, FixedPoint
 
 

@@ -4,11 +4,13 @@ import math
 from collections.abc import Sequence
 
 from draws import draw
+from liars import WrongShare
 from params import described
-from parties import Party, Round, graph_order, neighbourhoods
+from parties import Party
+from whole_round import Round, graph_order, neighbourhoods
 
-from independent_client import Parameters
 from independent_noise import Noise
+from independent_params import Parameters
 from independent_primitives import u64le
 from independent_streams import prg
 from independent_sums import Bounded, FixedPoint, Integers
@@ -63,7 +65,8 @@ def make(
     params = params.but(session=session or name.encode())
     parties = [party(name, params, u, drops.get(u)) for u in among]
     for p in parties:
-        p.wrong_share = p.u in wrong
+        if p.u in wrong:
+            p.kind, p.lies_at = WrongShare, "unmasking"
         if first is not None and p.u in first.u1:
             p.sealing, p.entropy = first.clients[p.u]._sealing, p.entropy[1:]
     return Round(name, params, parties, seed)
@@ -234,7 +237,7 @@ def describe(r: Round) -> dict[str, object]:
         "id": u, "vector": p.vector, "weight": p.weight, "rounding": p.rounding,
         "kept_seal_seed": p.kept, "draws": p.entropy, "hedged": p.hedged,
         "values": r.clients[u].values,
-        "identity_seed": p.identity, "drops_at": p.drop, "wrong_share": p.wrong_share,
+        "identity_seed": p.identity, "drops_at": p.drop, "lies_at": p.lies_at,
     } for u, p in r.parties.items()]  # fmt: skip
     phases = [
         {"phase": phase, "sent": listed(r.sent[phase]), "answers": listed(r.answers[phase])}
@@ -246,7 +249,7 @@ def describe(r: Round) -> dict[str, object]:
         "server_draws": r.server_draws, "clients": clients, "phases": phases,
         "result": {"survivors": r.u3, "total": r.total, "integers": r.integers,
                    "weight": r.weight, "clipped": r.clipped, "values": r.values,
-                   "clipped_vectors": r.clipped_vectors, "disputes": r.disputes},
+                   "clipped_vectors": r.clipped_vectors, "disputes": r.recovery.disputes},
     }  # fmt: skip
 
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from draws import draw
 from faults import flip
-from parties import Round
+from whole_round import Round
 
-from independent_client import Parameters
+import independent_pairs as pairs
+from independent_params import Parameters
 from independent_primitives import ids, integers, number, u8, u16le, u32le, u64le
 
 ROUNDS = [
@@ -19,16 +20,16 @@ FAULTY = ["two-clients", "active-prime"]  # the smallest, so that the file stays
 DUE = ["share_keys", "masked_input", "consistency_check", "unmasking"]
 
 
-def head(params: Parameters, u: int, version: int = 2) -> bytes:
+def head(params: Parameters, u: int, version: int = 3) -> bytes:
     own = params.encode()
     return u8(version) + u64le(u) + u16le(len(own)) + own
 
 
 def state(
-    params: Parameters, u: int, key: bytes, content: bytes, nonce: int = 0, version: int = 2,
-    label: bytes = b"secagg/3 state",
+    params: Parameters, u: int, key: bytes, content: bytes, nonce: int = 0, version: int = 3,
+    label: bytes = b"secagg/4 state",
 ) -> bytes:  # fmt: skip
-    """§13.1; the head is that of version 2, whatever was authenticated."""
+    """§13.1; the head is that of version 3, whatever was authenticated."""
     about = label + head(params, u, version)
     sealed = AESGCM(key).encrypt(nonce.to_bytes(12, "little"), content, about)
     return head(params, u) + sealed
@@ -38,14 +39,11 @@ def content(r: Round, u: int, due: int) -> bytes:
     """The content of client u's state when this message is due."""
     me, own = r.clients[u], r.parties[u]
     if due == 0:
-        return u8(0) + me._seal_seed + me._masking
+        return u8(0) + me._seal_seed + me._masking + me._kem
     if due == 1:
-        others = [v for v in r.holders[u] if v != u]
-        return b"".join([
-            u8(1), r.session, me._b, me._shares[u][0],
-            u32le(len(r.holders[u])), ids(r.holders[u]),
-            *(me._masks[v] for v in others), *(me._opening[v] for v in others),
-        ])  # fmt: skip
+        about = r.session, me._b, me._shares[u][0], me._kem
+        count = u32le(len(r.holders[u]))
+        return b"".join([u8(1), *about, count, ids(r.holders[u]), *columns(r, u)])
     u2 = r.seen(u, r.u2)
     signed = r.u3 if due == 3 and r.params.active else []
     clipped = r.params.clipped(own.vector)
@@ -53,6 +51,18 @@ def content(r: Round, u: int, due: int) -> bytes:
         u8(due), r.session, u64le(clipped), u32le(len(u2)), u32le(len(signed)), ids(u2),
         *(me._shares[v][0] for v in u2), *(me._shares[v][1] for v in u2 if v != u), ids(signed),
     ])  # fmt: skip
+
+
+def columns(r: Round, u: int) -> list[bytes]:
+    """What client u keeps of each peer for its masked input, one kind after the other."""
+    me, others = r.clients[u], [v for v in r.holders[u] if v != u]
+    out = [me.roster[v][1] for v in others if r.params.active]
+    if r.params.hybrid:
+        out += [me._bases[v] for v in others] + [me._agreed[v] for v in others]
+        return out + [me._given[v][i] for i in (0, 1) for v in others]
+    for v in others:
+        out.append(pairs.mask_key(r.session, me._agreed[v], {u: b"", v: b""}))
+    return out + [pairs.box_key(r.session, me._bases[v], b"", v, u, b"") for v in others]
 
 
 def staying(r: Round) -> list[int]:
@@ -98,9 +108,9 @@ def faults(r: Round, u: int, due: int, key: bytes) -> Iterator[tuple[str, str, b
     """§13.3: (what is wrong, the check that it fails, bytes)."""
     p, inside = r.params, content(r, u, due)
     good, start = state(p, u, key, inside), len(head(p, u))
-    for version in (0, 1, 3, 255):
+    for version in (0, 1, 2, 4, 255):
         yield f"version {version}", "version", u8(version) + good[1:]
-    yield "version 1 as version 2", "latest", state(p, u, key, inside, version=1)
+    yield "version 2 as version 3", "latest", state(p, u, key, inside, version=2)
     for size in (0, 1, 10, 11, start - 1, start, start + 15):
         yield f"the first {size} bytes", "length", good[:size]
     yield "the last byte missing", "latest", good[:-1]
@@ -117,7 +127,10 @@ def faults(r: Round, u: int, due: int, key: bytes) -> Iterator[tuple[str, str, b
     yield "of longer vectors, the length put back", "latest", good[:start] + long[start:]
     yield "of longer vectors in another session", "parameters", state(both, u, key, inside)
     yield "under another key", "latest", state(p, u, draw("another key", 32), inside)
-    yield "without the label", "latest", state(p, u, key, inside, label=b"")
+    suite = p.but(suite="x25519" if p.hybrid else "hybrid")
+    yield "of the other suite", "parameters", state(suite, u, key, inside)
+    for name, label in (("no label", b""), ("the label of version 3", b"secagg/3 state")):
+        yield f"under {name}", "latest", state(p, u, key, inside, label=label)
     yield "under another nonce", "latest", state(p, u, key, inside, nonce=1)
     for what, wrong in contents(r, u, due, inside):
         yield what, "content", state(p, u, key, wrong)
@@ -133,7 +146,7 @@ def contents(r: Round, u: int, due: int, good: bytes) -> Iterator[tuple[str, byt
         yield f"a content due at {first}", u8(first) + good[1:]
     if due == 0:
         return
-    at = 109 if due == 1 else 49  # of the first id
+    at = 109 + 64 * r.params.hybrid if due == 1 else 49  # of the first id
     count = len(r.holders[u] if due == 1 else r.seen(u, r.u2))
     counted = at - (4 if due == 1 else 8)
     for wrong in (0, count - 1, count + 1, 2**32 - 1):

@@ -143,7 +143,7 @@ class Verdict:
         pairwise keys are not of the client's seed. ``"complainer"``: complaints of more dealers
         than may be at fault.
     data : bytes
-        The proof (docs/protocol.md, §5.15).
+        The proof (docs/protocol.md, §14).
     """
 
     client: int

@@ -1,4 +1,4 @@
-"""Signed hashes of shares, by which a wrong share convicts a client (docs/protocol.md, §5.15).
+"""Signed hashes of shares, by which a wrong share convicts a client (docs/protocol.md, §14).
 
 A dealer v hashes both shares of every holder w into a leaf, the leaves of all holders into a
 tree, and signs the root: `signed_dealt`. A holder signs the list of the leaves that it was
@@ -115,6 +115,21 @@ def dealt_leaves(
     -------
     uint8 array, shape (h, 32)
     """
+    columns = with_own(dealer, holders, checks, sealed)
+    points = np.arange(1, holders.size + 1, dtype=np.uint64)
+    return leaves(session, dealer, holders, points, hashes, *columns)
+
+
+def with_own(dealer: int, holders: U64, checks: U8 | None, sealed: U8) -> tuple[U8, U8]:
+    """Return the checks, and the SHA-256 of the boxes, with rows for the dealer's own leaf.
+
+    See `dealt_leaves` for the parameters.
+
+    Returns
+    -------
+    checks, boxes : uint8 arrays, shape (h, 32)
+        As `leaves` takes them.
+    """
     others = holders != np.uint64(dealer)
     all_checks = np.zeros((holders.size, HASH_BYTES), np.uint8)
     if checks is not None:
@@ -122,8 +137,7 @@ def dealt_leaves(
     boxes = np.empty((holders.size, HASH_BYTES), np.uint8)
     boxes[~others] = np.frombuffer(hashlib.sha256().digest(), np.uint8)
     boxes[others] = digests(sealed)
-    points = np.arange(1, holders.size + 1, dtype=np.uint64)
-    return leaves(session, dealer, holders, points, hashes, all_checks, boxes)
+    return all_checks, boxes
 
 
 def depth(count: int) -> int:
@@ -200,7 +214,7 @@ def roots(leaves: U8, places: int | U64, paths: U8) -> U8:
 
 
 def accepted_list(dealers: U64, leaves: U8, complaints: U8) -> bytes:
-    """Return a `LIST_ITEM` for each sender of shares, by ascending ids. See `signed_accepted`."""
+    """Return a `LIST_ITEM` for each sender of shares, ids ascending. See `signed_accepted`."""
     items = np.empty(dealers.size, LIST_ITEM)
     items["dealer"], items["leaf"], items["complaint"] = dealers, leaves, complaints
     return items.tobytes()

@@ -66,7 +66,7 @@ def find_wrong(
         elif rows is None:
             pending += np.array_split(columns, 2)
         else:  # each word is right in all other rows (proximity gap, Ben-Sasson et al. 2020)
-            differs = _differs(points, words[:, columns], rows, threshold)
+            differs = off_polynomial(points, words[:, columns], rows, threshold)
             for column, different in zip(columns.tolist(), differs.T, strict=True):
                 wrong[column] = rows[different]
     return wrong
@@ -117,13 +117,27 @@ def _off(
     return np.asarray(checks[0] != 0)
 
 
-def _differs(
+def off_polynomial(
     points: U64, words: U64, rows: NDArray[np.intp], threshold: int
 ) -> NDArray[np.bool_]:
-    """Compare words in some rows with the polynomials through the other rows.
+    """Return True where a word differs, in some rows, from the polynomial of the other rows.
+
+    The first t of the other rows determine the polynomial.
 
     f(x) = Σ_i (w_i / (x − x_i)) f(x_i) / Σ_i w_i / (x − x_i), w_i = 1 / Π_{j≠i} (x_i − x_j)
-    (Berrut and Trefethen 2004, equation 4.2), over t of the other points.
+    (Berrut and Trefethen 2004, equation 4.2).
+
+    Parameters
+    ----------
+    points : uint64 array, shape (n,), distinct and non-zero
+    words : uint64 array, shape (n, m), in [0, p)
+    rows : intp array, shape (r,), with r ≤ n − t
+    threshold : int
+        t.
+
+    Returns
+    -------
+    bool array, shape (r, m)
     """
     kept = np.delete(np.arange(points.size), rows)[:threshold]
     known, xs = points[kept], points[rows]

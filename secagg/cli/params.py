@@ -22,7 +22,8 @@ from secagg.encoding import FixedPoint
 from secagg.graph.graph import CORRUPT, DROPOUT, Recommendation, count, to_adversary
 from secagg.kit.timing import mean_seconds
 from secagg.privacy import Plan
-from secagg.protocol import RoundParams, keys
+from secagg.protocol import RoundParams, keys, pair_masks, sealing
+from secagg.protocol.kem import SEED_BYTES, KemPair, encapsulate
 from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
 from secagg.protocol.params_bytes import MAX_SESSION_BYTES
@@ -180,7 +181,9 @@ def estimate(params: RoundParams, dropped: int) -> tuple[float, float]:
     agree, make_pair, check, seal, find = _keys()
     mask, take = _vectors(params)
     share, rebuild = _shares(params, dropped)
-    client = 2 * make_pair + others * (2 * agree + 2 * seal + mask) + mask + take + share
+    lattice = 0.0 if params.suite == "x25519" else _lattice()
+    client = 2 * make_pair + others * (2 * agree + 2 * seal + lattice + mask)
+    client += mask + take + share
     survivors = n - dropped
     # no input has masks between two dropped-out clients
     pairs = dropped * others * survivors / max(1, n - 1)
@@ -205,17 +208,26 @@ def _keys() -> tuple[float, float, float, float, float]:
 
     def agree() -> None:
         shared = keys.rows_of([mine.agree(theirs.public) or b""])
-        keys.pairwise_mask_keys(shared, session, (0, mine.public), *one)
+        agreed = pair_masks.agreements(shared, session, (0, mine.public), *one)
+        pair_masks.mask_keys(agreed, session, 0, one[0])
 
-    make_pair = mean_seconds(lambda: keys.KeyPair(os.urandom(keys.SEED_BYTES)))
+    def find_keys() -> None:
+        agreed = pair_masks.revealed_agreements(mine, session, 0, *peers)
+        pair_masks.mask_keys(agreed, session, 0, peers[0])
+
+    make_pair = mean_seconds(lambda: keys.KeyPair.masking(os.urandom(keys.SEED_BYTES)))
     check = mean_seconds(lambda: keys.is_usable(mine.public))
     peers = np.ones(_PEERS, np.uint64), keys.rows_of([theirs.public] * _PEERS)
     shares = np.zeros((_PEERS, 2 * SHARE_BYTES), np.uint8)
-    seal = mean_seconds(lambda: keys.seal(peers[1], session, 0, peers[0], shares))
-    find = mean_seconds(
-        lambda: keys.revealed_mask_keys(mine.seed, session, (0, mine.public), *peers)
-    )
+    seal = mean_seconds(lambda: sealing.seal(peers[1], session, 0, peers[0], shares))
+    find = mean_seconds(find_keys)
     return mean_seconds(agree), make_pair, check, seal / _PEERS, find / _PEERS
+
+
+def _lattice() -> float:
+    """Return the seconds of an encapsulation and a decapsulation of ML-KEM."""
+    pair = KemPair(os.urandom(SEED_BYTES))
+    return mean_seconds(lambda: pair.decapsulate(encapsulate(pair.public)[1]))
 
 
 def _vectors(params: RoundParams) -> tuple[float, float]:

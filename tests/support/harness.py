@@ -23,7 +23,7 @@ from secagg import (
     testing,
 )
 from secagg._fast import reference
-from secagg.protocol import NEXT, keys, messages
+from secagg.protocol import NEXT, keys, messages, pair_masks, sealing
 from secagg.testing import make_identity as make_identity
 
 ReplayedEntropy = testing.InsecureReplayedEntropy
@@ -114,17 +114,24 @@ def read(data: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct:
 def seal_keys_of(
     shared: bytes, session: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]
 ) -> tuple[bytes, bytes]:
-    """The keys that seal for one peer, and that open what it sealed; of (id, c ‖ s) each."""
-    ids, publics = np.array([theirs[0]], np.uint64), keys.rows_of([theirs[1]], len(theirs[1]))
-    both = keys.seal_keys(keys.rows_of([shared], len(shared)), session, mine, ids, publics)
-    sending, opening = (rows.tobytes() for rows in both)
-    return sending, opening
+    """The keys that seal for one peer, and that open what it sealed; of (id, c ‖ s) each.
+
+    Suite x25519.
+    """
+    (me, _), (peer, _) = mine, theirs
+    ids, publics = np.array([peer], np.uint64), keys.rows_of([theirs[1]], len(theirs[1]))
+    secrets = keys.rows_of([shared], len(shared))
+    sending, opening = sealing.base_keys(secrets, session, mine, ids, publics)
+    return (
+        sealing.box_keys(sending, session, me, peer).tobytes(),
+        sealing.box_keys(opening, session, peer, me).tobytes(),
+    )
 
 
 def seal_of(key: bytes, session: bytes, sender: int, receiver: int, shares: bytes) -> bytes:
     """Shares for one peer, sealed."""
     peer, text = np.array([receiver], np.uint64), np.frombuffer(shares, np.uint8).reshape(1, -1)
-    return keys.seal(keys.rows_of([key]), session, sender, peer, text).tobytes()
+    return sealing.seal(keys.rows_of([key]), session, sender, peer, text).tobytes()
 
 
 def opening_of(
@@ -132,16 +139,17 @@ def opening_of(
 ) -> bytes | None:
     """Shares that `seal_of` sealed; None if they are not authentic."""
     peer, box = np.array([sender], np.uint64), np.frombuffer(sealed, np.uint8).reshape(1, -1)
-    shares, count = keys.open_sealed(keys.rows_of([key]), session, peer, receiver, box)
-    return shares.tobytes() if count else None
+    opened = sealing.open_sealed(keys.rows_of([key]), session, peer, receiver, box)
+    return opened[0].tobytes() if opened[1].all() else None
 
 
 def mask_key_of(
     shared: bytes, session: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]
 ) -> bytes:
-    """The key of the mask with one peer; of (id, s) each."""
-    peer = np.array([theirs[0]], np.uint64), keys.rows_of([theirs[1]])
-    return keys.pairwise_mask_keys(keys.rows_of([shared]), session, mine, *peer).tobytes()
+    """The key of the mask with one peer in suite x25519; of (id, s) each."""
+    ids, publics = np.array([theirs[0]], np.uint64), keys.rows_of([theirs[1]])
+    agreed = pair_masks.agreements(keys.rows_of([shared]), session, mine, ids, publics)
+    return pair_masks.mask_keys(agreed, session, mine[0], ids).tobytes()
 
 
 def pieces(data: bytes, size: int) -> list[bytes]:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness import altered, pieces, read
-from secagg.protocol.keys import roster_digest
+from secagg.protocol.keys import PublicKeys, roster_digest
 from secagg.protocol.messages import Roster, pack_ids, unpack_ids
 
-FIELDS = {"seal_keys": 32, "mask_keys": 32, "signatures": 64}
+FIELDS = ("seal_keys", "mask_keys", "kem_keys", "signatures")
 
 
 def entries_of(data: bytes) -> dict[int, list[bytes]]:
-    """Sealing key, masking key and signature, empty if there is none, by id."""
+    """Sealing, masking and encapsulation key, and signature, empty if there is none, by id."""
     roster = read(data, Roster)
-    columns = [pieces(getattr(roster, name), size) for name, size in FIELDS.items()]
-    rows = enumerate(unpack_ids(roster.ids))
-    return {u: [column[i] if column else b"" for column in columns] for i, u in rows}
+    ids = unpack_ids(roster.ids)
+    columns = []
+    for name in FIELDS:
+        column = getattr(roster, name)
+        size = len(column) // len(ids)
+        columns.append(pieces(column, size) if size else [b""] * len(ids))
+    return dict(zip(ids, map(list, zip(*columns, strict=True)), strict=True))
 
 
 def roster_of(
@@ -24,12 +28,12 @@ def roster_of(
 ) -> bytes:
     """A roster of other entries, consistent in itself."""
     users = list(entries if order is None else order)
-    columns = [b"".join(entries[u][i] for u in users) for i in range(3)]
+    columns = [b"".join(column) for column in zip(*(entries[u] for u in users), strict=True)]
     return altered(
         data,
         Roster,
         size=len(users),
-        digest=roster_digest([(u, *entries[u][:2]) for u in users]),
+        digest=roster_digest({u: PublicKeys(*entries[u][:3]) for u in users}),
         ids=pack_ids(users),
         **dict(zip(FIELDS, columns, strict=True)),
     )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from effort import examples
 from harness import _P, LOW_ORDER, mask_key_of
 from secagg.encoding import Ring
-from secagg.protocol import keys
+from secagg.protocol import keys, pair_masks
 from secagg.protocol.masks import MaskSum
 
 SESSION = bytes(range(32))
@@ -24,7 +24,7 @@ def clients(seed: int, count: int) -> list[tuple[int, keys.KeyPair]]:
     """Clients with distinct ids of up to 64 bits, in no order."""
     draw = random.Random(seed)
     ids = draw.sample([*range(40), *(2**64 - i for i in range(1, 40)), *range(250, 260)], count)
-    return [(u, keys.KeyPair(draw.randbytes(32))) for u in ids]
+    return [(u, keys.KeyPair.masking(draw.randbytes(32))) for u in ids]
 
 
 def columns(peers: list[tuple[int, bytes]]) -> tuple[np.ndarray, np.ndarray]:
@@ -36,7 +36,9 @@ def columns(peers: list[tuple[int, bytes]]) -> tuple[np.ndarray, np.ndarray]:
 def test_keys_in_bulk_are_those_of_each_pair(seed: int, count: int) -> None:
     (u, pair), *others = clients(seed, count + 1)
     mine, peers = (u, pair.public), [(v, other.public) for v, other in others]
-    found = keys.revealed_mask_keys(pair.seed, SESSION, mine, *columns(peers))
+    ids, publics = columns(peers)
+    agreed = pair_masks.revealed_agreements(pair, SESSION, u, ids, publics)
+    found = pair_masks.mask_keys(agreed, SESSION, u, ids)
     assert found.shape == (count, 16)
     for key, (v, other) in zip(found, others, strict=True):
         shared = other.agree(pair.public)
@@ -55,19 +57,17 @@ def test_unusable_key_gives_no_mask_keys(public: bytes, place: int) -> None:
     peers = [(v, other.public) for v, other in others]
     peers[place] = peers[place][0], public
     with pytest.raises(AssertionError):
-        keys.revealed_mask_keys(pair.seed, SESSION, (u, pair.public), *columns(peers))
+        pair_masks.revealed_agreements(pair, SESSION, u, *columns(peers))
 
 
 def test_unusable_key_gives_no_mask_keys_without_assertions() -> None:
     """`python -O` drops the assert statements; the secret would be zero, which anyone knows."""
-    source = Path(keys.__file__).read_text(encoding="utf-8")
+    source = Path(pair_masks.__file__).read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": "optimised"}
-    exec(compile(source, keys.__file__, "exec", optimize=1), names)  # noqa: S102
+    exec(compile(source, pair_masks.__file__, "exec", optimize=1), names)  # noqa: S102
     (u, pair), _ = clients(7, 2)
     with pytest.raises(AssertionError):
-        names["revealed_mask_keys"](
-            pair.seed, SESSION, (u, pair.public), *columns([(2, bytes(32))])
-        )
+        names["revealed_agreements"](pair, SESSION, u, *columns([(2, bytes(32))]))
 
 
 def test_largest_usable_numbers_are_canonical() -> None:
@@ -79,7 +79,7 @@ def test_largest_usable_numbers_are_canonical() -> None:
 
 def test_lower_id_adds_and_the_higher_subtracts() -> None:
     """Bonawitz 2017, §4; the other way round would also cancel but not be the protocol."""
-    assert keys.subtracts(4, np.array([3, 5], np.uint64)).tolist() == [True, False]
+    assert pair_masks.subtracts(4, np.array([3, 5], np.uint64)).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("modulus", [1 << 8, 1 << 32, 1 << 40, 1 << 64, 257, (1 << 61) - 1])

@@ -1,6 +1,7 @@
-"""Parts of docs/protocol.md that can be compared with the code, and its diagrams.
+"""Parts of docs/protocol.md that can be compared with the code, and the generated parts.
 
-``python tests/support/protocol_doc.py`` draws the diagrams again from the transition table.
+``python tests/support/protocol_doc.py`` draws the diagrams again from the transition table, and
+writes the worked example again from tests/vectors/rounds.json and the independent code.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import protocol_example
 from secagg.protocol import NEXT, Phase
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +39,7 @@ SIDES = {
     "client": ["client"],
     "server": ["server"],
     "messages": ["client", "server"],
+    "blame": ["verdict"],
     "shape": ["parameters"],
     "params": ["parameters"],
     "params_bytes": ["parameters"],
@@ -46,6 +49,7 @@ SIDES = {
     "threshold": ["encryption"],
 }
 """Sides of the checks by package; ``messages`` checks on both."""
+PACKAGES = ("protocol", "client", "server", "blame", "vault", "paillier", "threshold")
 
 
 def diagram(variant: str) -> str:
@@ -82,13 +86,14 @@ def documented_checks() -> dict[tuple[str, str], str]:
 
 
 def other_checks() -> dict[str, set[str]]:
-    """The documented checks of what is of no phase: parameters, states and ciphertexts."""
+    """The documented checks of no phase: parameters, states, verdicts and ciphertexts."""
     texts = {
         "parameters": section("parameter checks"),
         "states": section("state checks"),
+        "verdict": section("verdict checks"),
         "encryption": (ROOT / "docs" / "paillier.md").read_text(),
     }
-    row = re.compile(r"^\| `([a-z_]+)` \|", re.M)
+    row = re.compile(r"^\| `([a-z_ ]+)` \|", re.M)
     return {side: set(row.findall(text)) for side, text in texts.items()}
 
 
@@ -96,7 +101,7 @@ def checks_in_code() -> set[tuple[str, str]]:
     """(check, side) of every literal that is passed for a parameter named `check`."""
     trees = {
         path: ast.parse(path.read_text())
-        for package in ("protocol", "client", "server", "vault", "paillier", "threshold")
+        for package in PACKAGES
         for path in (ROOT / "secagg" / package).glob("*.py")
     }
     shared: dict[str, int] = {}
@@ -136,15 +141,28 @@ def _literals(tree: ast.Module, place: dict[str, int]) -> Iterator[str]:
                 assert handed_on, f"line {value.lineno}: not a literal check"
 
 
-def write_diagrams() -> None:
-    """Draw the diagrams of the document again."""
+def generated() -> dict[str, str]:
+    """The generated parts of the document by their names."""
+    parts = {f"diagram {variant}": diagram(variant) for variant in NEXT}
+    parts |= {
+        name: protocol_example.listed(values())
+        for name, values in protocol_example.LISTINGS.items()
+    }
+    return parts | {
+        "vectors": protocol_example.vectors(),
+        "message": protocol_example.message(),
+    }
+
+
+def write() -> None:
+    """Write the generated parts of the document again."""
     text = DOC.read_text()
-    for variant in NEXT:
-        start = f"<!-- diagram {variant} -->\n"
+    for name, part in generated().items():
+        start = f"<!-- {name} -->\n"
         before, rest = text.split(start)
-        text = before + start + diagram(variant) + "\n" + rest[rest.index("<!-- end -->") :]
+        text = before + start + part + "\n" + rest[rest.index("<!-- end -->") :]
     DOC.write_text(text)
 
 
 if __name__ == "__main__":
-    write_diagrams()
+    write()

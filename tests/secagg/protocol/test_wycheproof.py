@@ -57,7 +57,7 @@ def test_aes_gcm_seals_and_opens_all_66_cases_of_its_sizes(monkeypatch):
         nonce, data = b(case["iv"]), b(case["aad"])
         monkeypatch.setattr(sealing, "_NONCE", nonce)
         data = np.frombuffer(data, np.uint8).reshape(1, -1)
-        monkeypatch.setattr(keys, "_associated_data", lambda *_, data=data: data)
+        monkeypatch.setattr(sealing, "_associated_data", lambda *_, data=data: data)
         key, sealed = b(case["key"]), b(case["ct"]) + b(case["tag"])
         message = opening_of(key, bytes(32), 1, 2, sealed)
         if case["result"] == "valid":

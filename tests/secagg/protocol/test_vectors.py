@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import mask_key_of, opening_of, seal_keys_of, seal_of
+import independent_mlkem
 from imported_roots import roots_imported
 from inputs_of import encoded
 from secagg import (
@@ -26,7 +26,7 @@ from secagg import (
 )
 from secagg._hedging import Hedged
 from secagg.encoding import Ring
-from secagg.protocol import keys
+from secagg.protocol import kem, keys, pair_masks, sealing
 from secagg.protocol.identities import hedging_secret, signed_keys, signed_survivors
 from secagg.protocol.masks import MaskSum
 from vectors_reader import FOLDER, Fed, b, lanes, load, params_of, vector_of
@@ -77,7 +77,7 @@ def test_check27_parameters_digest(case) -> None:
     assert "".join(field["bytes"] for field in case["layout"]) == case["bytes"]
     assert params.to_bytes() == data
     assert params.digest == b(case["digest"])
-    assert hashlib.sha256(b"secagg/2 parameters" + data).digest() == b(case["digest"])
+    assert hashlib.sha256(b"secagg/4 parameters" + data).digest() == b(case["digest"])
     read = RoundParams.from_bytes(data)
     assert (read.to_bytes(), read.digest) == (data, params.digest)
     names = ("holders", "bits", "elements", "least", "survivors", "share")
@@ -107,43 +107,90 @@ def test_check27_text_that_is_no_name_is_rejected(name: str) -> None:
 
 @pytest.mark.parametrize("case", load("roster")["rosters"])
 def test_check27_roster_digest_and_session(case) -> None:
-    entries = [(int(c["id"]), b(c["seal_key"]), b(c["mask_key"])) for c in case["clients"]]
-    digest = keys.roster_digest(entries)
+    columns = ("seal_key", "mask_key", "kem_key")
+    publics = {
+        int(c["id"]): keys.PublicKeys(*(b(c[name]) for name in columns))
+        for c in case["clients"]
+    }
+    digest = keys.roster_digest(publics)
     assert digest == b(case["digest"])
     assert keys.session_id(b(case["parameters_digest"]), digest) == b(case["session"])
 
 
-@pytest.mark.parametrize("case", load("keys")["pairs"])
-def test_check27_keys_of_a_pair_from_both_sides(case) -> None:
-    session, ends = b(load("keys")["session"]), (case["lo"], case["hi"])
-    directions = ("lo_to_hi", "hi_to_lo")
-    for (mine, theirs), (to, back) in zip(
-        (ends, ends[::-1]), (directions, directions[::-1]), strict=True
-    ):
-        me, peer = int(mine["id"]), int(theirs["id"])
-        seal_pair = keys.KeyPair(b(mine["seal_seed"]))
-        mask_pair = keys.KeyPair(b(mine["mask_seed"]))
-        assert seal_pair.public == b(mine["seal_key"])
-        assert mask_pair.public == b(mine["mask_key"])
-        seal_shared = seal_pair.agree(b(theirs["seal_key"]))
-        mask_shared = mask_pair.agree(b(theirs["mask_key"]))
-        assert seal_shared == b(case["seal_shared"])
-        assert mask_shared == b(case["mask_shared"])
-        sending, opening = seal_keys_of(
-            seal_shared + mask_shared,
-            session,
-            (me, seal_pair.public + mask_pair.public),
-            (peer, b(theirs["seal_key"]) + b(theirs["mask_key"])),
+DIRECTIONS = ("lo_to_hi", "hi_to_lo")
+PAIRS = [
+    (case, *ends)
+    for case in load("keys")["pairs"]
+    for ends in (("lo", "hi", *DIRECTIONS), ("hi", "lo", *DIRECTIONS[::-1]))
+]
+
+
+def row(data: bytes) -> np.ndarray:
+    return keys.rows_of([data], len(data))
+
+
+@pytest.mark.parametrize(("case", "mine", "theirs", "to", "back"), PAIRS)
+def test_check27_keys_of_a_pair_from_both_sides(case, mine, theirs, to, back) -> None:
+    session, own, peer = b(load("keys")["session"]), case[mine], case[theirs]
+    sent, came, hybrid = case[to], case[back], case["suite"] == "hybrid"
+    me, you = int(own["id"]), np.array([int(peer["id"])], np.uint64)
+    seal_pair = keys.KeyPair(b(own["seal_seed"]))
+    mask_pair = keys.KeyPair.masking(b(own["mask_seed"]))
+    assert seal_pair.public == b(own["seal_key"])
+    assert mask_pair.private == b(own["mask_private"])
+    assert mask_pair.public == b(own["mask_key"])
+    seal_shared = seal_pair.agree(b(peer["seal_key"]))
+    mask_shared = mask_pair.agree(b(peer["mask_key"]))
+    assert seal_shared == b(case["seal_shared"])
+    assert mask_shared == b(case["mask_shared"])
+
+    kems = encapsulated = opened_secret = None
+    if hybrid:
+        pair = kem.KemPair(b(own["kem_seed"]))
+        assert pair.public == b(own["kem_key"])
+        assert kem.is_valid(b(peer["kem_key"]))
+        assert independent_mlkem.encapsulate(b(peer["kem_key"]), b(sent["coins"])) == (
+            b(sent["secret"]),
+            b(sent["ciphertext"]),
         )
-        assert (sending, opening) == (b(case[f"seal_{to}"]), b(case[f"seal_{back}"]))
-        assert mask_key_of(
-            mask_shared, session, (me, mask_pair.public), (peer, b(theirs["mask_key"]))
-        ) == b(case["pairwise_mask"])
-        share = b(case["share"])
-        assert seal_of(sending, session, me, peer, share) == b(case[f"sealed_{to}"])
-        came = b(case[f"sealed_{back}"])
-        assert opening_of(opening, session, peer, me, came) == share
-        assert opening_of(sending, session, me, peer, came) is None
+        assert pair.decapsulate(b(came["ciphertext"])) == b(came["secret"])
+        digest = lambda data: row(hashlib.sha256(data).digest())  # noqa: E731
+        kems = digest(b(peer["kem_key"])), digest(b(own["kem_key"]))
+        encapsulated = row(b(sent["secret"])), digest(b(sent["ciphertext"]))
+        opened_secret = row(b(came["secret"])), digest(b(came["ciphertext"]))
+    publics = row(b(peer["seal_key"]) + b(peer["mask_key"]))
+    both = row(seal_shared + mask_shared)
+    end = me, seal_pair.public + mask_pair.public
+    sending, opening = sealing.base_keys(both, session, end, you, publics, kems)
+    assert sending.tobytes() == b(sent["seal_base"])
+    assert opening.tobytes() == b(came["seal_base"])
+    box = sealing.box_keys(sending, session, me, you, encapsulated)
+    key = sealing.box_keys(opening, session, you, me, opened_secret)
+    assert (box.tobytes(), key.tobytes()) == (b(sent["box_key"]), b(came["box_key"]))
+    content = row(b(sent["content"]))
+    sealed = b(sent["ciphertext"]) + sealing.seal(box, session, me, you, content).tobytes()
+    assert sealed == b(sent["sealed"])
+    arrived = row(b(came["sealed"])[len(b(came["ciphertext"])) :])
+    opened, authentic = sealing.open_sealed(key, session, you, me, arrived)
+    assert (opened.tobytes(), authentic.tolist()) == (b(came["content"]), [True])
+    _, authentic = sealing.open_sealed(box, session, you, me, arrived)
+    assert authentic.tolist() == [False]
+
+    end = me, mask_pair.public
+    agreed = pair_masks.agreements(row(mask_shared), session, end, you, publics[:, 32:])
+    assert agreed.tobytes() == b(case["agreement"])
+    contributed = None
+    if hybrid:
+        p_q = pair_masks.contributions(b(own["mask_seed"]), session, me, you)
+        assert p_q.tobytes() == b(sent["p"]) + b(sent["q"])
+        assert content[:, 80:].tobytes() == p_q.tobytes()
+        checks = pair_masks.checks(session, me, you, p_q)
+        assert checks.tobytes() == b(sent["check"])
+        left = pair_masks.deposits(row(b(came["q"])), session, me, you, p_q[:, :32])
+        assert left.tobytes() == b(sent["deposit"])
+        contributed = pair_masks.Contributed(p_q[:, :32], row(b(came["p"])))
+    mask_key = pair_masks.mask_keys(agreed, session, me, you, contributed)
+    assert mask_key.tobytes() == b(case["pairwise_mask"])
 
 
 @pytest.mark.parametrize("case", load("keys")["own"])
@@ -159,6 +206,8 @@ def test_check27_unusable_public_keys() -> None:
     for key in [*case["low_order"], *case["not_canonical"]]:
         assert pair.agree(b(key)) is None
         assert not keys.is_usable(b(key))
+    for key in case["kem_keys"]:
+        assert not kem.is_valid(b(key))
 
 
 @pytest.mark.parametrize("case", load("masks")["streams"], ids=lambda c: c["name"])
@@ -321,7 +370,9 @@ def test_check27_signatures(case) -> None:
     survivors = np.array([int(v) for v in case["survivors"]], dtype="<u8").tobytes()
     contents = {
         "keys": signed_keys(
-            b(about["parameters_digest"]), u, b(case["seal_key"]), b(case["mask_key"])
+            b(about["parameters_digest"]),
+            u,
+            keys.PublicKeys(b(case["seal_key"]), b(case["mask_key"]), b(case["kem_key"])),
         ),
         "survivors": signed_survivors(b(about["session"]), u, survivors),
     }

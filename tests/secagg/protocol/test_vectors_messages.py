@@ -182,7 +182,7 @@ def test_check27_clients_send_the_bytes_of_the_round(name) -> None:
                 break
             data = b"" if phase == "advertise_keys" else replay.answered(u, phase)
             out = replay.call(client, phase, data)
-            lies = of["wrong_share"] and phase == "unmasking"
+            lies = of["lies_at"] == phase
             assert (out == replay.sent[phase][u]) is not lies, (u, phase)
             sent += 1
         assert sent == sum(u in replay.sent[phase] for phase in replay.phases)

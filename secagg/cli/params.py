@@ -29,7 +29,7 @@ from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
 from secagg.protocol.params_bytes import MAX_SESSION_BYTES
 from secagg.protocol.suggestion import suggest_graph
 from secagg.protocol.traffic import client_traffic
-from secagg.server.unmasking import Recovery
+from secagg.server.recovery import Recovery
 
 # most elements and shares that are timed; larger times are scaled
 _ELEMENTS, _SHARES = 1 << 18, 512

@@ -1,22 +1,20 @@
 """Values that a stage of the server passes to the next stage.
 
 `Cohort` has the clients U1, the graph and the session. `PerPeer` has the items that clients
-send for their peers: sealed shares in round 1, revealed shares in round 4. `Summed` has the
-masked sum of U3, from the end of round 2 on, with the questions of round 4.
+send for their peers: sealed shares and checks in round 1, deposits in round 2, revealed shares
+in round 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Mapping
 from itertools import accumulate
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg import graph
-from secagg.encoding import Lanes
 from secagg.protocol import Registry, RoundParams, keys
 
 T = TypeVar("T", np.uint8, np.uint64)
@@ -48,14 +46,33 @@ class PerPeer(Generic[T]):
     def __init__(
         self, peers: Mapping[int, NDArray[np.uint64]], width: int, dtype: type[T]
     ) -> None:
-        ends = accumulate(map(len, peers.values()))
+        ends = [*accumulate(map(len, peers.values()))]
         self.rows = {
             u: slice(end - len(ids), end)
             for (u, ids), end in zip(peers.items(), ends, strict=True)
         }
+        self._clients, self._ends = np.array([*peers], np.uint64), np.array(ends, np.intp)
         self._peers = np.concatenate([np.empty(0, np.uint64), *peers.values()])
         self.items: NDArray[T] = np.empty((self._peers.size, width), dtype)
         self.came: set[int] = set()
+
+    def read(self, u: int, data: bytes) -> NDArray[T] | None:
+        """Return a message's items of client u, not yet stored; None for a wrong length."""
+        own = self.items[self.rows[u]]
+        if len(data) != own.nbytes:
+            return None
+        # messages are little-endian; on such machines the type is the same
+        return np.frombuffer(data, own.dtype.newbyteorder("<")).reshape(own.shape)
+
+    def keep(self, u: int, items: NDArray[T]) -> None:
+        """Store the items of client u, in the shape of `read`."""
+        self.items[self.rows[u]] = items
+        self.came.add(u)
+
+    def of(self, u: int, peers: NDArray[np.uint64]) -> NDArray[T]:
+        """Return a client's items for some of its peers, which must be in ascending order."""
+        rows = self.rows[u]
+        return self.items[rows.start + np.searchsorted(self._peers[rows], peers)]
 
     def by_peer(self) -> dict[int, NDArray[np.intp]]:
         """Return for each peer the rows of `items`, by ascending ids of senders in `came`."""
@@ -67,6 +84,10 @@ class PerPeer(Generic[T]):
         rows = rows[np.argsort(self._peers[rows], kind="stable")]
         peers, first = np.unique(self._peers[rows], return_index=True)
         return dict(zip(peers.tolist(), np.split(rows, first[1:]), strict=True))
+
+    def senders(self, rows: NDArray[np.intp]) -> NDArray[np.uint64]:
+        """Return the clients that sent the items in some rows."""
+        return self._clients[np.searchsorted(self._ends, rows, side="right")]
 
 
 K = TypeVar("K")
@@ -88,7 +109,7 @@ class Cohort:
 
     Attributes
     ----------
-    publics : dict of id to (sealing key, masking key), ascending
+    publics : dict of id to PublicKeys, ascending
         Public keys of every client.
     registry : Registry or None
         Public keys that verify signatures; None in the semi-honest variant.
@@ -99,60 +120,33 @@ class Cohort:
         Digest of all public keys.
     session : bytes
         Identifier of the session, 32 bytes: a digest of the parameters and all public keys.
+    colluders : int
+        c, the most clients that collude with the server in the active variant; more complaints
+        than that convict a dealer.
     """
 
     def __init__(
         self,
         params: RoundParams,
-        publics: dict[int, tuple[bytes, bytes]],
+        publics: dict[int, keys.PublicKeys],
         signatures: dict[int, bytes],
         registry: Registry | None,
         seed: bytes,
+        colluders: int,
     ) -> None:
         self.params = params
-        self.registry = registry
+        self.registry, self.colluders = registry, colluders
         self.signatures = signatures
         # ascending ids, the order of the roster digest and of every message
         self.publics = dict(sorted(publics.items()))
         self.graph = graph.draw(self.publics, params.neighbours, seed)
-        self.digest = keys.roster_digest([(u, c, s) for u, (c, s) in self.publics.items()])
+        self.digest = keys.roster_digest(self.publics)
         self.session = keys.session_id(params.digest, self.digest)
+
+    def verifies(self, u: int, content: bytes, signature: bytes) -> bool:
+        """Return True if client u signed `content`; False also in the semi-honest variant."""
+        return self.registry is not None and self.registry.verifies(u, content, signature)
 
     def seen_by(self, u: int, clients: Container[int]) -> list[int]:
         """Return the clients of `clients` that are holders of u's shares, ascending."""
         return [v for v in self.graph.holders[u] if v in clients]
-
-
-class Question(NamedTuple):
-    """Owners of the shares that a client is asked for: survivors and dropped, ascending ids."""
-
-    survivors: list[int]
-    dropped: list[int]
-
-
-@dataclass(frozen=True, eq=False)
-class Summed:
-    """Sum of the masked inputs of U3.
-
-    Attributes
-    ----------
-    cohort : Cohort
-    commitments : dict of id to bytes
-        Commitments to b_u of every client of U2.
-    total : array in the ring's lanes
-        The sum, still under its masks.
-    asked : dict of id to Question, ascending
-        Question to every client of U3; clients with the same holders share one object.
-    present : collection of ids, ascending
-        Receivers of the next request: the clients of U3 that see enough survivors. After round
-        3 they are U4, the clients that signed.
-    signatures : mapping of id to bytes, ascending
-        Signatures of U4 over U3; empty before round 3 and in the semi-honest variant.
-    """
-
-    cohort: Cohort
-    commitments: Mapping[int, bytes]
-    total: Lanes
-    asked: Mapping[int, Question]
-    present: Collection[int]
-    signatures: Mapping[int, bytes] = field(default_factory=dict)

@@ -38,7 +38,7 @@ class RoundResult:
     disputes : tuple of Dispute, ascending
         The wrong shares, each with its dealer and its holder. A secret's wrong shares are found
         if they number at most half of the secret's shares beyond the threshold. The sum is
-        right in any case.
+        right in any case. In the active variant: the complaints that convict nobody.
     verdicts : tuple of Verdict
         In the active variant: proofs against clients. The sum is right in any case.
     """
@@ -78,7 +78,12 @@ class RoundResult:
 
 
 def decode_sum(
-    total: Lanes, survivors: tuple[int, ...], disputes: tuple[Dispute, ...], params: Shape
+    total: Lanes,
+    survivors: tuple[int, ...],
+    disputes: tuple[Dispute, ...],
+    params: Shape,
+    *,
+    verdicts: tuple[Verdict, ...] = (),
 ) -> RoundResult:
     """Return an unmasked total in the caller's units.
 
@@ -88,6 +93,7 @@ def decode_sum(
     survivors : tuple of ids
     disputes : tuple of Dispute
     params : RoundParams or OneShotParams
+    verdicts : tuple of Verdict
 
     Raises
     ------
@@ -103,6 +109,7 @@ def decode_sum(
             survivors=survivors,
             clipped_vectors=float(floats[-1]) if params.count_clipped else None,
             disputes=disputes,
+            verdicts=verdicts,
         )
     noise = params.noise_bound
     heaviest = len(survivors) * (params.max_weight or 1)
@@ -136,6 +143,7 @@ def decode_sum(
         weight=weight,
         clipped=clipped,
         disputes=disputes,
+        verdicts=verdicts,
     )
 
 

@@ -1,7 +1,8 @@
 """Server of the protocol, without a secret: the server learns one sum.
 
 The application passes every message to ``receive`` and calls ``close_round`` when all have come
-or at a time-out. See `stages` and `unmasking` for the phases, and `NEXT` for their order.
+or at a time-out. `stages`, `sharing`, `masking` and `unmasking` have the phases, and `NEXT`
+their order.
 """
 
 from __future__ import annotations
@@ -21,18 +22,21 @@ from secagg.errors import (
     ParameterError,
     RemoteProtocolError,
     TooFewSurvivors,
+    Verdict,
 )
 from secagg.graph import SEED_BYTES
-from secagg.protocol import NEXT, Phase, Registry, RoundParams
+from secagg.protocol import NEXT, ClientPolicy, Phase, Registry, RoundParams
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import check_registry
 from secagg.protocol.ledger import CohortLedger, open_page
 from secagg.protocol.messages import pack_ids
 from secagg.protocol.phases import out_of_order
-from secagg.server.cohort import Summed
 from secagg.server.log import Entry, Log, check_log, first_entry, seed_of
+from secagg.server.masking import Masking
 from secagg.server.result import RoundResult
-from secagg.server.stages import Advertising, Consistency, Masking, Sharing, Stage
+from secagg.server.sharing import Sharing
+from secagg.server.stages import Advertising, Consistency, Stage
+from secagg.server.summed import Summed
 from secagg.server.unmasking import Over, Unmasking
 
 
@@ -47,6 +51,9 @@ class Server:
         Parameters of the round, the same as every client's.
     registry : Registry, optional
         Public identity keys. Required if `security` is "active", an error otherwise.
+    policy : ClientPolicy, optional
+        Policy of the clients, by default ``ClientPolicy()``. In the active variant more
+        complaints than its colluders convict a dealer; nothing else depends on the policy.
     journal : Log, optional
         A new ``Journal`` for these parameters. Every accepted message and every close of a
         phase is stored there before the call returns, so `resume` can continue the round.
@@ -78,6 +85,7 @@ class Server:
         params: RoundParams,
         *,
         registry: Registry | None = None,
+        policy: ClientPolicy | None = None,
         journal: Log | None = None,
         ledger: CohortLedger | None = None,
         kind: str = "",
@@ -86,6 +94,8 @@ class Server:
     ) -> None:
         check_kind("params", params, RoundParams, "a secagg.RoundParams")
         check_registry(params, registry)
+        if policy is not None:
+            check_kind("policy", policy, ClientPolicy, "a secagg.ClientPolicy")
         if journal is not None:
             check_log(journal, params)
         self.params = params
@@ -95,7 +105,7 @@ class Server:
             raise ParameterError(
                 f"graph_seed has {len(seed)} bytes; pass {SEED_BYTES} secret random bytes"
             )
-        self._stage: Stage | Over = Advertising(params, registry, seed)
+        self._stage: Stage | Over = Advertising(params, registry, seed, policy)
         self._journal, self._entries = journal, 0
         if journal is not None:
             self._write(first_entry(seed, self._page))
@@ -113,6 +123,7 @@ class Server:
         journal: Log,
         *,
         registry: Registry | None = None,
+        policy: ClientPolicy | None = None,
         ledger: CohortLedger | None = None,
         kind: str = "",
         graph_seed: bytes | None = None,
@@ -129,6 +140,8 @@ class Server:
             Journal of the server. If the journal has no entry, the round begins.
         registry : Registry, optional
             The registry of the first server, because a journal does not contain a registry.
+        policy : ClientPolicy, optional
+            The policy of the first server, for the same verdicts.
         ledger, kind
             Ledger and kind of the first server. A recorded cohort is not counted again.
         graph_seed : bytes, optional
@@ -148,6 +161,7 @@ class Server:
         server = cls(
             journal.params,
             registry=registry,
+            policy=policy,
             journal=journal if first is None else None,
             ledger=ledger,
             kind=kind,
@@ -156,7 +170,7 @@ class Server:
         if first is None:
             return server
         seed = seed_of(first, server._page)
-        server._stage = Advertising(journal.params, registry, seed)
+        server._stage = Advertising(journal.params, registry, seed, policy)
         number = 1
         for number, entry in enumerate(entries, start=2):
             server._replay(number, entry)
@@ -182,6 +196,14 @@ class Server:
     def outbox(self) -> dict[int, bytes]:
         """The answers of the last `close_round`, by client; send them again after a resume."""
         return dict(self._stage.asks)
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Proofs against clients that were found until now, also of a round that has failed.
+
+        A resumed server lacks proofs made of messages that the first server rejected.
+        """
+        return self._stage.verdicts
 
     def receive(self, client_id: ClientKey, data: bytes) -> None:
         """Validate and accept a client's message; a repetition of the same bytes is ignored.
@@ -266,8 +288,10 @@ class Server:
                     self._page.require(pack_ids(list(closed.asked)), stage.phase)
                 self._stage = _STAGES[NEXT[self.params.security][stage.phase]](closed)
                 self._received = set()
-            except (TooFewSurvivors, RemoteProtocolError):  # a resumed server would fail, too
-                self._stage = Over(None)
+            except (TooFewSurvivors, RemoteProtocolError) as error:
+                # a resumed server would fail, too
+                error.verdicts = stage.verdicts
+                self._stage = Over(None, verdicts=stage.verdicts)
                 raise
             except BaseException:
                 self._stage = Over(None, resumable=self._journal is not None)

@@ -1,40 +1,35 @@
-"""Stages of the server: one class for each phase, up to the unmasking.
+"""Stages of the server: their base class, and the stages that collect keys and signatures.
 
 A stage begins with the server's messages to the clients (`asks`) and collects their replies
 with `take`, which changes nothing if a reply is invalid. The table ``NEXT`` gives the next
-stage, which is made of the value that `close` returns. Masked inputs are added as they arrive,
-so memory does not grow with the number of clients times elements.
+stage, which is made of the value that `close` returns. See `sharing`, `masking` and `unmasking`
+for the other stages.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from dataclasses import replace
+from typing import ClassVar, NoReturn, TypeVar
 
-import numpy as np
-
-from secagg import _fast
-from secagg.errors import RemoteProtocolError, TooFewSurvivors
-from secagg.protocol import Phase, Registry, RoundParams, keys
+from secagg.errors import RemoteProtocolError, TooFewSurvivors, Verdict
+from secagg.protocol import ClientPolicy, Phase, Registry, RoundParams, kem, keys
 from secagg.protocol.identities import signed_keys, signed_survivors
 from secagg.protocol.messages import (
-    SEALED_BYTES,
     AdvertiseKeys,
     ConsistencyRequest,
     ConsistencySignature,
     MaskedInput,
-    Roster,
     ShareKeys,
-    Shares,
     UnmaskShares,
     decode,
     encode,
     pack_ids,
 )
 from secagg.protocol.params_bytes import compare
-from secagg.server.cohort import Cohort, PerPeer, Question, Summed, made_once
+from secagg.server.cohort import Cohort, made_once
+from secagg.server.summed import Summed
 
 M = TypeVar("M", AdvertiseKeys, ShareKeys, MaskedInput, ConsistencySignature, UnmaskShares)
 
@@ -52,6 +47,8 @@ class Stage(ABC):
         Clients that may answer; None if any client may.
     session : bytes or None
         Session of all messages after round 0.
+    verdicts : tuple of Verdict
+        Proofs against clients that were found until now, in the active variant.
     """
 
     phase: ClassVar[Phase]
@@ -59,6 +56,7 @@ class Stage(ABC):
     asks: Mapping[int, bytes]
     expected: Collection[int] | None = None
     session: bytes | None = None
+    verdicts: tuple[Verdict, ...] = ()
 
     @abstractmethod
     def take(self, u: int, data: bytes) -> None:
@@ -80,7 +78,11 @@ class Stage(ABC):
     def require(self, condition: bool, u: int, check: str, why: str) -> None:
         """Raise RemoteProtocolError for client u unless the condition is True."""
         if not condition:
-            raise RemoteProtocolError(why, sender=u, phase=self.phase, check=check)
+            self.reject(u, check, why)
+
+    def reject(self, u: int, check: str, why: str) -> NoReturn:
+        """Raise RemoteProtocolError for client u."""
+        raise RemoteProtocolError(why, sender=u, phase=self.phase, check=check)
 
     def enough(self, survivors: int, needed: int, who: str) -> None:
         """Raise TooFewSurvivors if there are fewer survivors than needed."""
@@ -97,8 +99,10 @@ class Stage(ABC):
 class SessionStage(Stage):
     """Base of the stages after round 0: only the clients that got a message may answer."""
 
-    def __init__(self, cohort: Cohort, asks: Mapping[int, bytes]) -> None:
-        self.params, self.asks = cohort.params, asks
+    def __init__(
+        self, cohort: Cohort, asks: Mapping[int, bytes], verdicts: tuple[Verdict, ...] = ()
+    ) -> None:
+        self.params, self.asks, self.verdicts = cohort.params, asks, verdicts
         self.cohort, self.session = cohort, cohort.session
         self.expected = frozenset(asks)
 
@@ -108,11 +112,19 @@ class Advertising(Stage):
 
     phase = Phase.ADVERTISE_KEYS
 
-    def __init__(self, params: RoundParams, registry: Registry | None, seed: bytes) -> None:
+    def __init__(
+        self,
+        params: RoundParams,
+        registry: Registry | None,
+        seed: bytes,
+        policy: ClientPolicy | None = None,
+    ) -> None:
         self.params, self.asks = params, {}
         self._registry = registry
         self._seed = seed
-        self._publics: dict[int, tuple[bytes, bytes]] = {}
+        self._policy = policy or ClientPolicy()
+        self._kem_bytes = kem.KEY_BYTES if params.suite == "hybrid" else 0
+        self._publics: dict[int, keys.PublicKeys] = {}
         self._signatures: dict[int, bytes] = {}
         self._seen: set[bytes] = set()
 
@@ -125,10 +137,16 @@ class Advertising(Stage):
         n = self.params.n_clients
         room = len(self._publics) < n
         self.require(room, u, "cohort", f"the round already has its {n} clients")
-        pair = (message.seal_key, message.mask_key)
-        usable = all(map(keys.is_usable, pair))
-        self.require(usable, u, "public key", "a key of low order or not canonical")
-        fresh = pair[0] != pair[1] and self._seen.isdisjoint(pair)
+        wide = len(message.kem_key) == self._kem_bytes
+        why = f"an encapsulation key has {self._kem_bytes} bytes in suite {self.params.suite}"
+        self.require(wide, u, "length", why)
+        publics = keys.PublicKeys(message.seal_key, message.mask_key, message.kem_key)
+        usable = keys.is_usable(publics.seal) and keys.is_usable(publics.mask)
+        usable = usable and (not publics.kem or kem.is_valid(publics.kem))
+        why = "a key of low order or not canonical, or an encapsulation key is not reduced"
+        self.require(usable, u, "public key", why)
+        named = {*publics} - {b""}
+        fresh = publics.seal != publics.mask and self._seen.isdisjoint(named)
         self.require(fresh, u, "duplicate key", "a public key that was advertised before")
         if self._registry is None:
             why = "a signature in a semi-honest round, which has none"
@@ -136,144 +154,26 @@ class Advertising(Stage):
         else:
             known = u in self._registry
             self.require(known, u, "unknown client", "the client is not in the registry")
-            content = signed_keys(self.params.digest, u, *pair)
+            content = signed_keys(self.params.digest, u, publics)
             signed = self._registry.verifies(u, content, message.signature)
             why = "the client did not sign these keys for this round"
             self.require(signed, u, "signature", why)
-        self._publics[u] = pair
+        self._publics[u] = publics
         self._signatures[u] = message.signature
-        self._seen.update(pair)
+        self._seen |= named
 
     def close(self) -> Cohort:
         """Return the cohort, with a graph drawn on the clients."""
         self.enough(len(self._publics), self.params.min_survivors, "clients advertised keys")
-        return Cohort(self.params, self._publics, self._signatures, self._registry, self._seed)
-
-
-@dataclass(frozen=True, eq=False)
-class KeysShared:
-    """Commitment and sealed shares of each client of U2, by id.
-
-    Attributes
-    ----------
-    cohort : Cohort
-    commitments : dict of id to bytes
-    sealed : PerPeer of uint8
-    present : list of int, ascending
-        Clients with enough holders in U2, which can send an input.
-    """
-
-    cohort: Cohort
-    commitments: dict[int, bytes]
-    sealed: PerPeer[np.uint8]
-    present: list[int]
-
-
-class Sharing(SessionStage):
-    """Round 1: send rosters and collect sealed shares; `close` returns all sealed shares."""
-
-    phase = Phase.SHARE_KEYS
-
-    def __init__(self, cohort: Cohort) -> None:
-        rosters = made_once(
-            cohort.graph.holders,
-            lambda holders: encode(
-                Roster(
-                    cohort.params.to_bytes(),
-                    len(cohort.publics),
-                    cohort.digest,
-                    pack_ids(holders),
-                    b"".join(cohort.publics[v][0] for v in holders),
-                    b"".join(cohort.publics[v][1] for v in holders),
-                    b"".join(cohort.signatures[v] for v in holders),
-                )
-            ),
+        registered = 0 if self._registry is None else len(self._registry)
+        return Cohort(
+            self.params,
+            self._publics,
+            self._signatures,
+            self._registry,
+            self._seed,
+            self._policy.colluders_of(self.params, registered) if self.params.active else 0,
         )
-        super().__init__(cohort, rosters)
-        self._commitments: dict[int, bytes] = {}
-        ids = made_once(cohort.graph.holders, lambda holders: np.array(holders, np.uint64))
-        receivers = {u: own[own != u] for u, own in ids.items()}
-        self._sealed = PerPeer(receivers, SEALED_BYTES, np.uint8)
-
-    def take(self, u: int, data: bytes) -> None:
-        """Validate and store a client's commitment and sealed shares."""
-        message = self.read(u, data, ShareKeys)
-        own = self._sealed.items[self._sealed.rows[u]]
-        why = f"expected one sealed share for each of {len(own)} receivers"
-        self.require(len(message.sealed) == own.nbytes, u, "length", why)
-        own[:] = np.frombuffer(message.sealed, np.uint8).reshape(own.shape)
-        self._commitments[u] = message.commitment
-        self._sealed.came.add(u)
-
-    def close(self) -> KeysShared:
-        """Return the commitments and sealed shares."""
-        fewest, least, u2 = self.params.min_survivors, self.params.least, self._commitments
-        self.enough(len(u2), fewest, "clients shared their keys")
-        # a client with too few holders left would reject its shares, so nothing is sent to it
-        present = [u for u in sorted(u2) if len(self.cohort.seen_by(u, u2)) >= least]
-        self.enough(
-            len(present), fewest, f"clients have {least} holders that shared their keys"
-        )
-        return KeysShared(self.cohort, self._commitments, self._sealed, present)
-
-
-class Masking(SessionStage):
-    """Round 2: send sealed shares and add up masked inputs; `close` returns their sum."""
-
-    phase = Phase.MASKED_INPUT
-
-    def __init__(self, shared: KeysShared) -> None:
-        cohort, items, rows = shared.cohort, shared.sealed.items, shared.sealed.by_peer()
-        inboxes = {}
-        for u in shared.present:
-            senders = pack_ids([v for v in cohort.seen_by(u, shared.commitments) if v != u])
-            inboxes[u] = encode(Shares(cohort.session, senders, items[rows[u]].tobytes()))
-        super().__init__(cohort, inboxes)
-        self._commitments = shared.commitments
-        self._total = self.params.ring.zeros(self.params.elements)
-        # one array, in which each input is unpacked before its addition
-        self._values = np.empty_like(self._total)
-        self._u3: set[int] = set()
-
-    def take(self, u: int, data: bytes) -> None:
-        """Validate a masked input and add the input to the total; only the total is stored."""
-        message = self.read(u, data, MaskedInput)
-        ring, values = self.params.ring, self._values
-        try:
-            _fast.unpack_bits(message.values, ring.bits, values)
-        except ValueError:
-            why = f"expected {values.size} elements of {ring.bits} bits"
-            self.require(False, u, "length", why)
-        # with R = 2^b no pattern of b bits is out of range
-        if not ring.is_power_of_two:
-            inside = int(values.max()) < ring.modulus
-            self.require(inside, u, "range", f"an element outside [0, {ring})")
-        ring.add_into(self._total, values)
-        self._u3.add(u)
-
-    def close(self) -> Summed:
-        """Return the masked sum; abort if U3 is too small or not connected in the graph."""
-        least, u2, u3 = self.params.least, self._commitments.keys(), self._u3
-        self.enough(len(u3), self.params.min_survivors, "clients sent an input")
-        if not self.cohort.graph.is_connected(u3):
-            raise TooFewSurvivors(
-                f"the graph of the {len(u3)} survivors is not connected, which would reveal "
-                "the sum of each part; nothing has been unmasked",
-                phase=self.phase,
-                survivors=len(u3),
-                needed=len(u2),
-            )
-        dropped, holders = u2 - u3, self.cohort.graph.holders
-        asked = made_once(
-            {u: holders[u] for u in sorted(u3)},
-            lambda them: Question(
-                [v for v in them if v in u3], [v for v in them if v in dropped]
-            ),
-        )
-        present = [u for u in asked if len(self.cohort.seen_by(u, u3)) >= least]
-        threshold = self.params.threshold
-        self.enough(len(present), threshold, f"clients have {least} holders that sent an input")
-        return Summed(self.cohort, self._commitments, self._total, asked, present)
 
 
 class Consistency(SessionStage):
@@ -287,7 +187,7 @@ class Consistency(SessionStage):
             {u: summed.asked[u] for u in summed.present},
             lambda asked: encode(ConsistencyRequest(session, pack_ids(asked.survivors))),
         )
-        super().__init__(summed.cohort, requests)
+        super().__init__(summed.cohort, requests, summed.verdicts)
         self._summed = summed
         self._signatures: dict[int, bytes] = {}
 
@@ -296,8 +196,7 @@ class Consistency(SessionStage):
         message = self.read(u, data, ConsistencySignature)
         survivors = pack_ids(self._summed.asked[u].survivors)
         content = signed_survivors(self.cohort.session, u, survivors)
-        registry = self.cohort.registry
-        signed = registry is not None and registry.verifies(u, content, message.signature)
+        signed = self.cohort.verifies(u, content, message.signature)
         self.require(signed, u, "signature", "the client did not sign these survivors")
         self._signatures[u] = message.signature
 

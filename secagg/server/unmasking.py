@@ -1,25 +1,20 @@
 """Last stages of the server: from the shares of round 4 to the sum (Bonawitz 2017, round 4).
 
-A rebuilt secret is checked against the value that the dealer published: b_v against its
-commitment, s_u against the advertised public key. All shares are compared with the polynomial,
-not only the t shares that define the polynomial.
+See `recovery` for the secrets, `removal` for the masks, and `answers` for wrong shares in the
+active variant.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg import _fast, shamir
-from secagg.errors import Dispute, RemoteProtocolError
-from secagg.protocol import Phase, keys
-from secagg.protocol.keys import SEED_BYTES
-from secagg.protocol.masks import MaskSum
+from secagg.errors import Verdict
+from secagg.protocol import Phase
 from secagg.protocol.messages import (
     SHARE_LIMBS,
     UnmaskRequest,
@@ -27,137 +22,17 @@ from secagg.protocol.messages import (
     encode,
     pack_ids,
 )
-from secagg.server.cohort import PerPeer, Summed, made_once
+from secagg.server.answers import Answers
+from secagg.server.cohort import PerPeer, made_once
+from secagg.server.recovery import Recovery, unrecoverable
+from secagg.server.removal import Removal
 from secagg.server.result import RoundResult, decode_sum
 from secagg.server.stages import SessionStage
+from secagg.server.summed import Summed
 from secagg.shamir.field import M61, U64
 
-Verify = Callable[[int, bytes], bool]
-
-
-class Recovery:
-    """Rebuild the secrets of a round from the shares that the clients revealed.
-
-    Parameters
-    ----------
-    threshold : int
-        Number of shares that determine a secret, t.
-    seed : bytes
-        Hash of all revealed shares, from which the decoder draws random coefficients. No client
-        knows the coefficients when the client reveals a share. A resumed server draws the same
-        coefficients.
-
-    Attributes
-    ----------
-    disputes : list of Dispute
-        Dealer and holder of each wrong share that was found. Wrong shares of a secret are found
-        if at most ⌊(n − t) / 2⌋ of the n shares are wrong. The search misses some wrong shares
-        if three or more secrets have more wrong shares than that.
-    """
-
-    def __init__(self, threshold: int, seed: bytes) -> None:
-        self.threshold = threshold
-        self.disputes: list[Dispute] = []
-        self._seed, self._draws = seed, 0
-        self._weights: dict[bytes, U64] = {}
-
-    def rebuild(
-        self,
-        dealers: Sequence[int],
-        verify: Verify,
-        holders: Sequence[int],
-        points: U64,
-        shares: U64,
-    ) -> list[bytes]:
-        """Return the 32-byte secrets of dealers with the same holders.
-
-        Parameters
-        ----------
-        dealers : d ids
-        verify : callable
-            Check of a dealer's id and a candidate for the dealer's secret.
-        holders : n ids
-            The clients that revealed their shares.
-        points : uint64 array, shape (n,)
-            The holders' points; n ≥ t.
-        shares : uint64 array, shape (n, d, 5)
-            Limbs in [0, 2^61 − 1).
-
-        Raises
-        ------
-        RemoteProtocolError
-            A secret cannot be rebuilt; check "shares", with the disputes about the secret.
-        """
-        secrets: dict[int, bytes] = {}
-        columns = list(range(len(dealers)))
-        while columns:  # twice at most: liars can end the first search early, not a second
-            found = shamir.find_wrong(points, shares[:, columns], self.threshold, self._entropy)
-            for place, column in enumerate(columns):
-                dealer, rows = dealers[column], found.get(place)
-                is_right = partial(verify, dealer)
-                secret, wrong = self._secret(points, shares[:, column], rows, is_right)
-                if secret is not None:
-                    secrets[dealer] = secret
-                    self.disputes += (Dispute(dealer, holders[row]) for row in wrong)
-                elif place in found:  # without a search, a few wrong shares could be the reason
-                    raise _lost(dealer, holders)
-            columns = [column for column in columns if dealers[column] not in secrets]
-        return [secrets[dealer] for dealer in dealers]
-
-    def _secret(
-        self,
-        points: U64,
-        values: U64,
-        wrong: NDArray[np.intp] | None,
-        is_right: Callable[[bytes], bool],
-    ) -> tuple[bytes | None, Sequence[int]]:
-        """Return a secret that verifies, or None, and the rows known to be wrong."""
-        if wrong is not None:
-            kept = np.delete(np.arange(points.size), wrong)[: self.threshold]
-            secret = self._verified(self._at_zero(points[kept], values[kept]), is_right)
-            if secret is not None:
-                return secret, wrong.tolist()
-        # with more wrong shares than decoding corrects, the check still shows a right secret
-        first = slice(self.threshold)
-        secret = self._verified(self._at_zero(points[first], values[first]), is_right)
-        if points.size != self.threshold + 1:
-            return secret, ()
-        one_left_out = [
-            (found, row)
-            for row, limbs in enumerate(shamir.leave_one_out(points, values))
-            if (found := self._verified(limbs, is_right)) is not None
-        ]
-        # X25519 ignores five bits of a seed, so two secrets can verify; then no row is named
-        rows = [row for _, row in one_left_out]
-        secret = one_left_out[0][0] if one_left_out else secret
-        return secret, rows if len(rows) == 1 else ()
-
-    def _verified(self, limbs: U64, is_right: Callable[[bytes], bool]) -> bytes | None:
-        secret = shamir.from_limbs(limbs, SEED_BYTES)
-        return secret if secret is not None and is_right(secret) else None
-
-    def _at_zero(self, points: U64, values: U64) -> U64:
-        """Return the constant terms that t shares determine; the points' weights are cached."""
-        name = points.tobytes()
-        if name not in self._weights:
-            self._weights[name] = _fast.m61_lagrange_at_zero(points).reshape(1, -1)
-        return _fast.m61_matmul(self._weights[name], np.ascontiguousarray(values)).ravel()
-
-    def _entropy(self, size: int) -> bytes:
-        self._draws += 1
-        label = b"secagg/2 wrong shares" + self._seed + self._draws.to_bytes(8, "little")
-        return hashlib.shake_256(label).digest(size)
-
-
-def _lost(dealer: int, holders: Sequence[int]) -> RemoteProtocolError:
-    return RemoteProtocolError(
-        f"the {len(holders)} shares of client {dealer}'s secret do not give the one that it "
-        "published: it dealt wrong shares, or too many were changed; begin a new round",
-        sender=None,
-        phase=Phase.UNMASKING,
-        check="shares",
-        disputes=tuple(Dispute(dealer, holder) for holder in sorted(holders)),
-    )
+_Groups = list[tuple[list[int], list[int]]]
+"""Owners of secrets, with the holders that revealed a share of each of them."""
 
 
 class Unmasking(SessionStage):
@@ -177,90 +52,139 @@ class Unmasking(SessionStage):
                 )
             ),
         )
-        super().__init__(summed.cohort, requests)
-        self._commitments = summed.commitments
-        self._total = summed.total
-        self._asked = summed.asked
+        super().__init__(summed.cohort, requests, summed.verdicts)
+        self._summed = summed
         # a survivor's shares are of b, a dropped client's of s; nobody is asked for both
         owners = made_once(asked, lambda one: np.array([*chain(*one)], dtype=np.uint64))
         self._shares = PerPeer(owners, SHARE_LIMBS, np.uint64)
+        self._answers = None
+        if summed.complaints is not None:
+            # the graph is complete, so all have the same question
+            (question,) = {id(one): one for one in asked.values()}.values()
+            self._answers = Answers(summed.cohort, summed.complaints, question, self._shares)
 
     def take(self, u: int, data: bytes) -> None:
         """Validate and store the shares that a client reveals."""
         message = self.read(u, data, UnmaskShares)
-        own = self._shares.items[self._shares.rows[u]]
-        why = f"expected one share for each of {len(own)} owners"
-        self.require(len(message.shares) == own.nbytes, u, "length", why)
-        limbs = np.frombuffer(message.shares, dtype="<u8").reshape(own.shape)
-        self.require(bool((limbs < M61).all()), u, "share", "a share is not a field element")
-        own[:] = limbs
-        self._shares.came.add(u)
+        limbs = self._shares.read(u, message.shares)
+        if limbs is None:
+            count = len(self._shares.items[self._shares.rows[u]])
+            self.reject(u, "length", f"expected one share for each of {count} owners")
+        if self._answers is None:
+            why = "a signature in a semi-honest round, which has none"
+            self.require(not message.answer, u, "length", why)
+            inside = bool((limbs < M61).all())
+            self.require(inside, u, "share", "a share is not a field element")
+        else:
+            why = "a share is no field element, or withheld without a complaint or not after it"
+            self.require(self._answers.are_due(u, limbs), u, "share", why)
+            signed = self._answers.take(u, limbs, message.answer)
+            self.require(signed, u, "answer", "the client did not sign these shares")
+        self._shares.keep(u, limbs)
 
     def close(self) -> RoundResult:
         """Rebuild the secrets, remove the masks and decode the sum."""
-        groups = self._groups()
+        rows, answers = self._shares.by_peer(), self._answers
+        if answers is None:
+            groups, what = self._groups(), "clients with a share"
+        else:
+            self.verdicts += (*answers.verdicts(),)
+            rows = {owner: each[answers.good[each]] for owner, each in rows.items()}
+            groups, what = self._good_groups(rows), "clients with a good share"
         # count all shares first: below the threshold no secret is rebuilt
-        for dealers, holders in groups:
-            who = f"clients with a share of client {dealers[0]}'s secret answered"
+        for owners, holders in groups:
+            who = f"{what} of client {owners[0]}'s secret answered"
             self.enough(len(holders), self.params.threshold, who)
-        seen = hashlib.sha256(self.cohort.session)  # of all answers
+        recovery = Recovery(self.params.threshold, self._digest())
+        removal, lost = Removal(self._summed), list[int]()
+        for owners, holders in groups:
+            came = set(holders)
+            numbered = enumerate(self.cohort.graph.holders[owners[0]], start=1)
+            points = np.array([x for x, v in numbered if v in came], dtype=np.uint64)
+            shares = self._shares.items[np.stack([rows[owner] for owner in owners], axis=1)]
+            if answers is None:
+                check = removal.is_published
+                secrets = recovery.rebuild(owners, check, holders, points, shares)
+                for owner, secret in zip(owners, secrets, strict=True):
+                    removal.add(owner, secret)
+            else:
+                lost += self._judge(owners, points, shares, recovery, removal, answers)
+        disputes = tuple(sorted(recovery.disputes))
+        if self._summed.complaints is not None:
+            disputes = self._summed.complaints.disputes()
+        if lost:
+            raise unrecoverable(lost[0], len(self._shares.came), disputes)
+        for u, survivor in sorted(removal.mismatches.items())[:1]:
+            why = (
+                f"its seed gives other contributions for client {survivor} than it promised by "
+                "its check; begin a new round without it"
+            )
+            self.reject(u, "contribution", why)
+        removal.apply(self._summed.total)
+        survivors = tuple(sorted(self._summed.asked))
+        return decode_sum(
+            self._summed.total, survivors, disputes, self.params, verdicts=self.verdicts
+        )
+
+    def _judge(
+        self,
+        owners: list[int],
+        points: U64,
+        shares: U64,
+        recovery: Recovery,
+        removal: Removal,
+        answers: Answers,
+    ) -> list[int]:
+        """Collect the masks of dealers with good shares; return dealers of lost secrets.
+
+        Dealers whose shares do not give what they published are convicted.
+        """
+        dealt = recovery.rebuild_dealt(owners, removal.is_published, points, shares)
+        for owner, secret in dealt.secrets.items():
+            removal.add(owner, secret)
+        for column, owner in enumerate(owners):
+            verdict = None
+            if owner in dealt.suspects:
+                verdict = answers.dealt_wrongly(owner, points, shares[:, column])
+            elif owner in removal.mismatches:
+                about = removal.mismatches[owner]
+                verdict = answers.contributed_wrongly(owner, points, shares[:, column], about)
+            if verdict is not None:
+                self.verdicts += (verdict,)
+        return [owner for owner in owners if owner not in dealt.secrets]
+
+    def _digest(self) -> bytes:
+        """Return a hash of all answers."""
+        seen = hashlib.sha256(self.cohort.session)
         for u in sorted(self._shares.came):
             limbs = self._shares.items[self._shares.rows[u]]
             seen.update(u.to_bytes(8, "little") + limbs.tobytes())
-        recovery = Recovery(self.params.threshold, seen.digest())
-        total, rows, came = MaskSum(), self._shares.by_peer(), self._shares.came
-        for dealers, holders in groups:
-            # the points of the holders that answered
-            numbered = enumerate(self.cohort.graph.holders[dealers[0]], start=1)
-            points = np.array([x for x, v in numbered if v in came], dtype=np.uint64)
-            shares = self._shares.items[np.stack([rows[dealer] for dealer in dealers], axis=1)]
-            secrets = recovery.rebuild(dealers, self._is_published, holders, points, shares)
-            # never both for one owner: with b and s the server could read the owner's input
-            for owner, secret in zip(dealers, secrets, strict=True):
-                if owner in self._asked:
-                    key = keys.self_mask_key(secret, self.cohort.session, owner)
-                    total.add(key, negate=True)
-                else:
-                    self._remove_pairwise(owner, secret, total)
-        total.apply(self._total, self.params.ring)
-        self.params.ring.reduce(self._total)
-        survivors = tuple(sorted(self._asked))
-        disputes = tuple(sorted(recovery.disputes))
-        return decode_sum(self._total, survivors, disputes, self.params)
+        return seen.digest()
 
-    def _groups(self) -> list[tuple[list[int], list[int]]]:
+    def _groups(self) -> _Groups:
         """Return the owners, grouped by their holders, with the holders that answered.
 
         The complete graph has one group of owners. On a sparse graph each owner is a group.
         """
         cohort, groups = self.cohort, dict[int, list[int]]()
-        distinct = {id(question): question for question in self._asked.values()}
-        for owner in sorted(set[int]().union(*chain(*distinct.values()))):
+        for owner in self._owners():
             holders = cohort.graph.holders[owner]  # on the complete graph one tuple for all
             groups.setdefault(id(holders), []).append(owner)
         came = self._shares.came
         return [(owners, cohort.seen_by(owners[0], came)) for owners in groups.values()]
 
-    def _is_published(self, owner: int, seed: bytes) -> bool:
-        """Return True if `seed` is the b or s that `owner` published a value of."""
-        if owner in self._asked:
-            commitment = keys.commitment(seed, self.cohort.session, owner)
-            return commitment == self._commitments[owner]
-        return keys.KeyPair(seed).public == self.cohort.publics[owner][1]
+    def _good_groups(self, rows: Mapping[int, NDArray[np.intp]]) -> _Groups:
+        """Return the owners, grouped by the holders that revealed good shares."""
+        groups = dict[tuple[int, ...], list[int]]()
+        for owner in self._owners():
+            good = rows[owner] if owner in rows else np.empty(0, np.intp)
+            groups.setdefault(tuple(self._shares.senders(good).tolist()), []).append(owner)
+        return [(owners, [*holders]) for holders, owners in groups.items()]
 
-    def _remove_pairwise(self, u: int, seed: bytes, total: MaskSum) -> None:
-        """Undo the masks that the survivors made with the dropped client u; `seed` is s_u.
-
-        Of each pair of masks that cancel, the survivor's half is in the total. So u's half,
-        which u never sent, is added here.
-        """
-        publics = self.cohort.publics
-        peers = self.cohort.seen_by(u, self._asked)
-        ids = np.array(peers, np.uint64)
-        rows = keys.rows_of([publics[v][1] for v in peers])
-        mine = u, publics[u][1]
-        found = keys.revealed_mask_keys(seed, self.cohort.session, mine, ids, rows)
-        total.add(found, negate=keys.subtracts(u, ids))
+    def _owners(self) -> list[int]:
+        """Return the owners of all shares that anybody was asked for, ascending."""
+        distinct = {id(question): question for question in self._summed.asked.values()}
+        return sorted(set[int]().union(*chain(*distinct.values())))
 
 
 class Over:
@@ -272,7 +196,14 @@ class Over:
     expected: None = None
     asks: Mapping[int, bytes] = {}
 
-    def __init__(self, result: RoundResult | None, *, resumable: bool = False) -> None:
+    def __init__(
+        self,
+        result: RoundResult | None,
+        *,
+        resumable: bool = False,
+        verdicts: tuple[Verdict, ...] = (),
+    ) -> None:
         self.phase = Phase.FAILED if result is None else Phase.FINISHED
         self.result = result
         self.resumable = resumable
+        self.verdicts = verdicts if result is None else result.verdicts

@@ -46,10 +46,7 @@ def find_wrong(
     For each secret the rows, ascending; None if more than ⌊(n − t) / 2⌋ are wrong. After three
     such secrets the search ends without the rest, so that liars cannot buy time.
     """
-    n, secrets, limbs = shares.shape
-    words = _combine(shares.reshape(-1, limbs), uniform(limbs, entropy)).reshape(n, secrets)
-    # λ_i x_i, with Lagrange's λ at zero, is 1 / Π_{j≠i} (x_i − x_j) up to one factor
-    dual = _fast.m61_mul(_fast.m61_lagrange_at_zero(points), points)
+    words, dual = _words(points, shares, entropy)
     off = _off(points, dual, words, threshold, entropy)
     wrong: dict[int, NDArray[np.intp] | None] = {
         column: np.empty(0, np.intp) for column in np.flatnonzero(~off).tolist()
@@ -70,6 +67,19 @@ def find_wrong(
             for column, different in zip(columns.tolist(), differs.T, strict=True):
                 wrong[column] = rows[different]
     return wrong
+
+
+def are_off(points: U64, shares: U64, threshold: int, entropy: Entropy) -> NDArray[np.bool_]:
+    """Return for each secret whether its shares are on no polynomial of degree below t.
+
+    The parameters are as in `find_wrong`. Such shares are overlooked with probability 2^−60.
+
+    Returns
+    -------
+    bool array, shape (d,)
+    """
+    words, dual = _words(points, shares, entropy)
+    return _off(points, dual, words, threshold, entropy)
 
 
 def leave_one_out(points: U64, values: U64) -> U64:
@@ -94,6 +104,14 @@ def leave_one_out(points: U64, values: U64) -> U64:
     inverse = np.repeat(_fast.m61_inv(points), m)
     less = _fast.m61_mul(inverse, np.tile(slope, n))
     return _fast.m61_sub(np.tile(whole, n), less).reshape(n, m)
+
+
+def _words(points: U64, shares: U64, entropy: Entropy) -> tuple[U64, U64]:
+    """Return a random combination of the limbs of each secret, and the dual code's factors."""
+    n, secrets, limbs = shares.shape
+    words = _combine(shares.reshape(-1, limbs), uniform(limbs, entropy)).reshape(n, secrets)
+    # λ_i x_i, with Lagrange's λ at zero, is 1 / Π_{j≠i} (x_i − x_j) up to one factor
+    return words, _fast.m61_mul(_fast.m61_lagrange_at_zero(points), points)
 
 
 def _combine(columns: U64, coefficients: Elements) -> U64:

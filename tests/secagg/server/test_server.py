@@ -234,7 +234,7 @@ def test_check21_client_beyond_n_clients_or_with_other_parameters_is_rejected() 
         ({}, lambda v: v[:-1], "length"),
         ({}, lambda v: v + b"\x00", "length"),
         ({}, lambda _: b"", "length"),
-        ({"modulus_bits": 27}, lambda v: v[:-1] + b"\xff", "length"),
+        ({"modulus_bits": 27}, lambda v: v[:-1] + b"\xff", "range"),  # a bit beyond the last
         ({"modulus": (1 << 61) - 1}, lambda v: b"\xff" * 7 + b"\x1f" + v[8:], "range"),
         ({"modulus": 8_000_009}, lambda v: v[:-3] + b"\xff\xff\x0f", "range"),
     ],

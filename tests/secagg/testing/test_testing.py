@@ -28,7 +28,7 @@ from secagg import (
 )
 from secagg.encoding import Ring
 from secagg.protocol.masks import MaskSum
-from secagg.server.stages import Masking
+from secagg.server.masking import Masking
 from secagg.testing.rounds import plain_encoding
 
 

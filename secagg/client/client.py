@@ -96,7 +96,8 @@ class Client(OneLife):
     ParameterError
         An argument has a wrong type or range, or `params` do not satisfy the policy. Or the
         identity or registry is missing, not allowed or does not match. Or there is a ledger on
-        a graph, a kind without a ledger, or the sealing key of another client.
+        a graph, a kind without a ledger, or the sealing key of another client. Or the suite is
+        "hybrid", and the installed cryptography lacks ML-KEM.
     """
 
     @without_frames

@@ -28,7 +28,7 @@ from secagg.client.states import (
 from secagg.client.stored import KeySlot
 from secagg.encoding import Entropy
 from secagg.errors import LocalProtocolError, ParameterError, VaultError
-from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
+from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams, kem
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import check_identity
 from secagg.protocol.ledger import CohortLedger, open_page
@@ -63,6 +63,8 @@ class OneLife:
         self.policy = policy or ClientPolicy()
         check_identity(self.client_id, params, identity, registry)
         self.policy.check(params, 0 if registry is None else len(registry))
+        if params.suite == "hybrid":
+            kem.require()
         self._page = open_page(ledger, kind)
         if sealing_key is not None:
             check_kind("sealing_key", sealing_key, SealingKey, "a secagg.SealingKey")

@@ -5,18 +5,16 @@ A pair is for one round only, also where the sealing pair is kept (docs/protocol
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING
 
 from cryptography.exceptions import UnsupportedAlgorithm
 
 from secagg._secrets import Confined
-from secagg.errors import MissingExtra
+from secagg.errors import ParameterError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PublicKey
-
-T = TypeVar("T")
 
 SEED_BYTES = 64
 """Bytes of d and z, of which a key pair is made (FIPS 203, algorithm 16)."""
@@ -42,7 +40,7 @@ class KemPair(Confined):
 
     Raises
     ------
-    MissingExtra
+    ParameterError
         The installed cryptography lacks ML-KEM.
     """
 
@@ -52,8 +50,9 @@ class KemPair(Confined):
     def __init__(self, seed: bytes) -> None:
         from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
 
+        require()
         self.seed = seed
-        self._private = _supported(lambda: MLKEM768PrivateKey.from_seed_bytes(seed))
+        self._private = MLKEM768PrivateKey.from_seed_bytes(seed)
         self.public = self._private.public_key().public_bytes_raw()
 
     def __repr__(self) -> str:
@@ -72,6 +71,7 @@ def is_valid(public: bytes) -> bool:
 
     FIPS 203 §7.2 asks for that. Two keys of different bytes could otherwise be one key.
     """
+    require()  # a ValueError, too
     try:
         _load(public)
     except ValueError:
@@ -80,25 +80,34 @@ def is_valid(public: bytes) -> bool:
 
 
 def encapsulate(public: bytes) -> tuple[bytes, bytes]:
-    """Return a secret K of 32 bytes and its ciphertext for the owner of a valid `public` key.
+    """Return a secret K of 32 bytes and its ciphertext for the owner of a `public` key.
 
     The randomness is the library's, which takes none of the caller's.
+
+    Raises
+    ------
+    ValueError
+        The key is not valid; the message of the library may give another reason.
     """
     return _load(public).encapsulate()
+
+
+@cache  # of a success alone
+def require() -> None:
+    """Raise `ParameterError` if the installed cryptography lacks ML-KEM."""
+    from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
+
+    try:
+        MLKEM768PrivateKey.from_seed_bytes(bytes(SEED_BYTES))
+    except UnsupportedAlgorithm:
+        raise ParameterError(
+            "suite is 'hybrid', which needs ML-KEM, and the installed cryptography has none: "
+            "take a build with OpenSSL 3.5 or later, as the wheels on PyPI are, or "
+            "suite='x25519'"
+        ) from None
 
 
 def _load(public: bytes) -> MLKEM768PublicKey:
     from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PublicKey
 
-    return _supported(lambda: MLKEM768PublicKey.from_public_bytes(public))
-
-
-def _supported(make: Callable[[], T]) -> T:
-    try:
-        return make()
-    except UnsupportedAlgorithm:
-        raise MissingExtra(
-            "suite hybrid needs ML-KEM, which cryptography has from version 48 on in builds "
-            "with OpenSSL 3.5: pip install 'cryptography>=48', or take suite='x25519'",
-            name="cryptography",
-        ) from None
+    return MLKEM768PublicKey.from_public_bytes(public)

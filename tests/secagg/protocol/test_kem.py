@@ -7,8 +7,11 @@ import os
 import pickle
 
 import pytest
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import mlkem
 
-from secagg import LocalProtocolError
+from harness import make_params
+from secagg import Client, ClientPolicy, LocalProtocolError, ParameterError
 from secagg.protocol import kem
 
 SEED = bytes(range(64))
@@ -54,3 +57,26 @@ def test_check29_pair_is_not_printed_pickled_or_copied() -> None:
     assert copy.deepcopy(pair) is pair
     with pytest.raises(LocalProtocolError):
         pickle.dumps(pair)
+
+
+class _Unsupported:
+    """The class of a build with OpenSSL below 3.5."""
+
+    @staticmethod
+    def from_seed_bytes(_: bytes) -> None:
+        raise UnsupportedAlgorithm("ML-KEM is not supported")
+
+
+def test_without_ml_kem_hybrid_rounds_are_an_error_and_others_are_not(monkeypatch):
+    """Not at the parameters, which a server plans and a judge reads."""
+    hybrid, other = make_params(suite="hybrid"), make_params(suite="x25519")
+    kem.require.cache_clear()
+    monkeypatch.setattr(mlkem, "MLKEM768PrivateKey", _Unsupported)
+    policy = ClientPolicy(corrupt=0)
+    with pytest.raises(ParameterError, match="hybrid"):
+        Client(1, hybrid, policy=policy)
+    with pytest.raises(ParameterError):
+        kem.is_valid(bytes(kem.KEY_BYTES))  # neither valid nor invalid
+    assert Client(1, other, policy=policy).advertise_keys()
+    monkeypatch.undo()
+    assert Client(1, hybrid, policy=policy).advertise_keys()

@@ -10,7 +10,7 @@ Field = int | bytes
 KINDS: dict[int, tuple[str, str, dict[str, str]]] = {  # §6.2: name, phase, fields
     1: ("AdvertiseKeys", "advertise_keys",
         {"sender": "int", "parameters": "par", "seal_key": "b32", "mask_key": "b32",
-         "kem_key": "bin", "signature": "sig"}),
+         "kem_key": "kem", "signature": "sig"}),
     2: ("Roster", "share_keys",
         {"parameters": "par", "size": "int", "digest": "b32", "ids": "bin",
          "seal_keys": "bin", "mask_keys": "bin", "kem_keys": "bin", "signatures": "bin"}),
@@ -33,7 +33,7 @@ KINDS: dict[int, tuple[str, str, dict[str, str]]] = {  # §6.2: name, phase, fie
     9: ("ConsistencySignature", "consistency_check",
         {"sender": "int", "session": "b32", "signature": "sig"}),
 }  # fmt: skip
-MOST = {"par": 379, "sig": 64, "b32": 32}
+MOST = {"par": 379, "kem": 1184, "sig": 64, "b32": 32}
 UNSIGNED = {0xCC + i: 2**i for i in range(4)}  # §6.1: uint 8 ... 64
 SIGNED = {0xD0 + i: 2**i for i in range(4)}
 BINS = {0xC4 + i: 2**i for i in range(3)}  # the bytes of the length

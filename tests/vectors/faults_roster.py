@@ -28,7 +28,7 @@ def roster_faults(out: Cases, rounds: dict[str, Round]) -> None:
     to("a masking key too many", "length", mask_keys=mask + mask[:32])
     to("masking keys missing", "length", mask_keys=b"")
     to("signatures where nobody signs", "length", signatures=bytes(64))
-    to("KEM keys in suite x25519", "length", kem_keys=bytes(3 * 1184))
+    to("KEM keys in suite x25519", "length", kem_keys=bytes(96))
     to("another client's id for its own", "own keys", ids=ids([8, 9, 10]))
     to("its sealing key altered", "own keys", seal_keys=flip(seal))
     to("its masking key altered", "own keys", mask_keys=flip(mask))

@@ -40,7 +40,7 @@ def _advertise(out: Cases, r: Round) -> None:
     to("another's masking key to seal", "duplicate key", seal_key=b_mask, where=second)
     to("another's sealing key to mask", "duplicate key", mask_key=b_seal, where=second)
     to("a signature where nobody signs", "length", signature=bytes(64))
-    to("a KEM key in suite x25519", "length", kem_key=bytes(1184))
+    to("a KEM key in suite x25519", "length", kem_key=bytes(32))
     to("another sender", "sender", message=r.sent["advertise_keys"][b])
     to("sender -1", "sender", sender=-1)
     to("sender -2^63", "sender", sender=-(2**63))

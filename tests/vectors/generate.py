@@ -25,9 +25,12 @@ import oneshot
 import oneshot_malformed
 import paillier_vectors
 import states
+from described import describe
 from kinds import messages
 from malformed import malformed
-from scenarios import describe, rounds
+from scenarios import rounds
+from scenarios_blame import blame
+from scenarios_hybrid import hybrid
 
 HOW = "tests/vectors/generate.py, from {} alone, sharing no code with the package"
 
@@ -63,7 +66,7 @@ def write(
 
 
 def main(folder: Path) -> None:
-    all_rounds = rounds()
+    all_rounds = [*rounds(), *hybrid(), *blame()]
     by_name = {r.name: r for r in all_rounds}
     curves = "cryptography (X25519, Ed25519, AES-GCM, AES), hashlib, hmac"
     files: list[tuple[str, str, str, Callable[[], dict[str, object]]]] = [

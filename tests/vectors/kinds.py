@@ -49,6 +49,7 @@ def messages(of_rounds: list[Parameters]) -> dict[str, object]:
                 "b32": 32,
                 "sig": 0 if number % 2 else 64,
                 "par": (0, 90, 379)[number % 3],
+                "kem": (0, 1184)[number % 2],
                 "bin": (0, 24, 128)[number % 3],
             }
             values = [
@@ -173,6 +174,7 @@ def broken(good: bytes, most: int) -> Iterator[tuple[str, str, bytes]]:
         wrong = {
             "b32": {"of 31 bytes": value[:31], "of 33 bytes": value + b"\0", "empty": b""},
             "par": {"of 380 bytes": value.ljust(380, b"\0")},
+            "kem": {"of 1185 bytes": value.ljust(1185, b"\0")},
             "sig": {"of 65 bytes": value.ljust(65, b"\0")},
         }
         for fault, other in wrong.get(what, {}).items():

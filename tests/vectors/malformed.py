@@ -1,7 +1,10 @@
 """malformed.json: messages to reject, spellings to accept, closings with too few clients."""
 
 from faults import Cases, Faults
+from faults_blame import blame_faults
 from faults_client import client_faults
+from faults_dealing import dealing_faults
+from faults_hybrid import hybrid_faults
 from faults_server import closings, server_faults
 from kinds import FROM_CLIENTS, broken, odd_spellings
 from whole_round import Round
@@ -28,8 +31,10 @@ def malformed(rounds: dict[str, Round]) -> dict[str, object]:
             to.where | {"name": f"{kind}: {name}", "bytes": data, "as": to.good}
             for name, data in odd_spellings(to.good)
         ]
+    for faults in (server_faults, client_faults, hybrid_faults, dealing_faults, blame_faults):
+        refused += faults(rounds)
     return {
-        "refused": [*refused, *server_faults(rounds), *client_faults(rounds)],
+        "refused": refused,
         "accepted": accepted,
         "closings": closings(rounds),
     }

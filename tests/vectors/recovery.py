@@ -33,6 +33,7 @@ class Ended(Exception):
     check: str | None = None
     sender: int | None = None
     needed: int | None = None
+    survivors: int | None = None
     disputes: list[Pair] = field(default_factory=list)
 
 
@@ -66,20 +67,13 @@ class Recovery:
         if not p.active:
             return
         about: dict[int, list[int]] = {v: [] for v in r.u2}
-        by: dict[int, list[int]] = {}
         for v, w in self.complaints:
             about[v].append(w)
-            by.setdefault(w, []).append(v)
         most = Policy().lying(p, len(r.registry or {}))
-        liars = [w for w, of in by.items() if len(of) > p.most_liars]
         dealers = [v for v, of in about.items() if len(of) > most]
-        for w in liars:
-            self._convict(w, "complainer")
         for v in dealers:
             self._convict(v, "complaints")
-        self.disputes = sorted(
-            (v, w) for v, w in self.complaints if v not in dealers and w not in liars
-        )
+        self.disputes = sorted(pair for pair in self.complaints if pair[0] not in dealers)
         few = {v for v in r.u2 if len({*r.u3} - {*about[v]}) < p.t}
         if few:
             pairs_ = sorted(pair for pair in self.complaints if pair[0] in few)
@@ -94,9 +88,9 @@ class Recovery:
             kinds = [0] * len(survivors) + [1] * len(dropped)
             for v, kind, share in zip(chain(survivors, dropped), kinds, revealed, strict=True):
                 self._take(v, u, kind, share)
-        for of in self.shares.values():
-            if len(of) < p.t:
-                raise Ended("TooFewSurvivors", needed=p.t)
+        fewest = min(map(len, self.shares.values()))
+        if fewest < p.t:
+            raise Ended("TooFewSurvivors", needed=p.t, survivors=fewest)
         secrets = {v: self._rebuilt(v) for v in self.shares}
         added, less = [r.masked(u) for u in r.u3], []
         for v, secret in secrets.items():

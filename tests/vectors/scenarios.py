@@ -1,75 +1,14 @@
-"""The rounds of rounds.json: the participants, their vectors, and their dropouts."""
-
-import math
-from collections.abc import Sequence
+"""The rounds of rounds.json of suite x25519: the participants, and their dropouts."""
 
 from draws import draw
-from liars import WrongShare
-from params import described
+from inputs import ACTIVE, WIDE, make, party
 from parties import Party
 from whole_round import Round, graph_order, neighbourhoods
 
 from independent_noise import Noise
 from independent_params import Parameters
 from independent_primitives import u64le
-from independent_streams import prg
 from independent_sums import Bounded, FixedPoint, Integers
-
-WIDE = [0, 1, 127, 128, 255, 256, 300, 65536, 2**32, 2**53 + 1, 2**63, 2**64 - 1]
-ACTIVE = {"security": "active", "session": b"the name of the round takes its place"}
-
-
-def party(
-    name: str, params: Parameters, u: int, drop: str | None = None, *, hedged: bool = True
-) -> Party:
-    """A client whose entropy and input follow from the names.
-
-    One that is not `hedged` draws its seeds and coefficients as they are.
-    """
-    at = f"{name} {u} "
-    vector: list[float] | list[int]
-    words = prg(draw(at + "vector", 16), params.d, 2**64)
-    if isinstance(params.encoding, Integers):
-        vector = [word % (params.encoding.max + 1) for word in words]
-    elif isinstance(params.encoding, Bounded):
-        # norms of a third of C to twice C
-        norm = params.encoding.norm * (1 / 3 + words[-1] / 2**64 * 5 / 3)
-        vector = [(word / 2**63 - 1) * norm * math.sqrt(3 / params.d) for word in words]
-    else:
-        # A tenth beyond the clip, so that clipping happens.
-        vector = [(word / 2**63 - 1) * params.encoding.clip * 1.1 for word in words]
-    weight = None if params.max_weight is None else words[0] % (params.max_weight + 1)
-    draws = [draw(at + what, 32) for what in ("seal", "mask", "b")]
-    size = 32 if hedged else 80 * (params.t - 1)
-    draws.append(draw(at + ("shares" if hedged else "coefficients"), size))
-    if isinstance(params.encoding, Bounded):
-        draws.append(draw(at + "rounding", 16))
-    if params.noise:
-        draws.append(draw(at + "noise", 32))
-    identity = draw(at + "identity", 32) if params.active else None
-    return Party(u, vector, draws, weight, identity, drop, hedged=hedged)
-
-
-def make(
-    name: str,
-    params: Parameters,
-    among: list[int],
-    drops: dict[int, str],
-    seed: bytes | None = None,
-    *,
-    session: bytes = b"",
-    first: Round | None = None,
-    wrong: Sequence[int] = (),
-) -> Round:
-    """A round; clients of `first`, earlier in the session, keep their sealing seeds."""
-    params = params.but(session=session or name.encode())
-    parties = [party(name, params, u, drops.get(u)) for u in among]
-    for p in parties:
-        if p.u in wrong:
-            p.kind, p.lies_at = WrongShare, "unmasking"
-        if first is not None and p.u in first.u1:
-            p.sealing, p.entropy = first.clients[p.u]._sealing, p.entropy[1:]
-    return Round(name, params, parties, seed)
 
 
 def annex_a(security: str) -> Round:
@@ -229,29 +168,3 @@ def sessions() -> list[Round]:
         other = {among[0]: "masked_input"}
         found += [first, make(f"{name}-later", params, among, other, draws, first=first)]
     return found
-
-
-def describe(r: Round) -> dict[str, object]:
-    """The round as JSON has it."""
-    clients = [{
-        "id": u, "vector": p.vector, "weight": p.weight, "rounding": p.rounding,
-        "kept_seal_seed": p.kept, "draws": p.entropy, "hedged": p.hedged,
-        "values": r.clients[u].values,
-        "identity_seed": p.identity, "drops_at": p.drop, "lies_at": p.lies_at,
-    } for u, p in r.parties.items()]  # fmt: skip
-    phases = [
-        {"phase": phase, "sent": listed(r.sent[phase]), "answers": listed(r.answers[phase])}
-        for phase in r.phases()
-    ]
-    return {
-        "name": r.name, "parameters": described(r.params),
-        "parameters_digest": r.params.digest(), "session": r.session,
-        "server_draws": r.server_draws, "clients": clients, "phases": phases,
-        "result": {"survivors": r.u3, "total": r.total, "integers": r.integers,
-                   "weight": r.weight, "clipped": r.clipped, "values": r.values,
-                   "clipped_vectors": r.clipped_vectors, "disputes": r.recovery.disputes},
-    }  # fmt: skip
-
-
-def listed(messages: dict[int, bytes]) -> list[dict[str, object]]:
-    return [{"id": u, "bytes": data} for u, data in messages.items()]

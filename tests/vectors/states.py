@@ -14,9 +14,13 @@ from independent_primitives import ids, integers, number, u8, u16le, u32le, u64l
 ROUNDS = [
     "complete", "complete-counted", "two-clients", "graph", "graph-few-came", "active",
     "active-prime", "active-counted-weighted",
-    "session-later", "bounded", "noise-bounded-active",
+    "session-later", "bounded", "noise-bounded-active", "blame-noise", "blame-hybrid",
+    "hybrid-nobody-drops", "hybrid-late", "hybrid-two-clients", "hybrid-graph",
+    "hybrid-session-later", "hybrid-noise-bounded", "hybrid-drawn",
+    "hybrid-active-masked-input", "hybrid-active-three",
 ]  # fmt: skip
-FAULTY = ["two-clients", "active-prime"]  # the smallest, so that the file stays small
+# the smallest, so that the file stays small
+FAULTY = ["two-clients", "active-prime", "hybrid-two-clients", "hybrid-active-three"]
 DUE = ["share_keys", "masked_input", "consistency_check", "unmasking"]
 
 
@@ -67,7 +71,8 @@ def columns(r: Round, u: int) -> list[bytes]:
 
 def staying(r: Round) -> list[int]:
     """The clients that send all their messages."""
-    return [u for u in sorted(r.parties) if all(u in r.sent[phase] for phase in r.phases())]
+    honest = (u for u, p in sorted(r.parties.items()) if p.lies_at is None)
+    return [u for u in honest if all(u in r.sent[phase] for phase in r.phases())]
 
 
 def phases(r: Round) -> list[int]:
@@ -78,8 +83,10 @@ def states(rounds: dict[str, Round]) -> dict[str, object]:
     good, bad = [], []
     for name in ROUNDS:
         r = rounds[name]
-        for u in staying(r)[:2]:
-            for due in phases(r):
+        for place, u in enumerate(staying(r)):
+            # of suite hybrid all that masks need of others, which encapsulated at random
+            due_of_u = phases(r) if place < 2 else [1] if r.params.hybrid else []
+            for due in due_of_u:
                 key, inside = draw(f"state {name} {u} {due}", 32), content(r, u, due)
                 good.append({
                     "round": name, "client": u, "phase": DUE[due], "key": key,

@@ -30,8 +30,9 @@ class SealingKey(Confined):
     neighbours stay the same with ``Server(graph_seed=…)``.
 
     A thief of the sealing key can open boxes of earlier rounds that this client exchanged with
-    peers, but only if the server has rebuilt the peer's masking seed. Make a new sealing key
-    for each session, and drop the key at the end.
+    peers, but only if the server has rebuilt the masking seed of the peer or of this client,
+    and not in suite hybrid. Make a new sealing key for each session, and drop the key at the
+    end.
 
     Parameters
     ----------

@@ -129,6 +129,8 @@ def _complaints(case: Case, parts: Parts) -> None:
         case.check_leaf(items, dealer, opened, complaint=True)
         case.check_root(dealer, root, opened)
         count, last = count + 1, holder
+        if count > case.params.n_clients:
+            raise unproven("length", "there are more complaints than clients in the round")
     if count <= case.colluders:
         why = f"{count} complaints prove nothing where {case.colluders} clients may collude"
         raise unproven("count", why)
@@ -145,7 +147,7 @@ def _contribution(case: Case, parts: Parts) -> None:
         raise unproven("kind", f"the shares do not give the seed of client {dealer}")
     opened = Openings.of(parts.take_opened(layout.OPENED_BYTES))
     case.check_root(dealer, dealt.root, opened)
-    if opened.holders[0] == np.uint64(dealer):
+    if int(opened.holders[0]) == dealer:
         raise unproven("ids", "the leaf is the dealer's own, which has no check")
     both = pair_masks.contributions(seed, case.session, dealer, opened.holders)
     expected = pair_masks.checks(case.session, dealer, opened.holders, both)
@@ -162,6 +164,8 @@ def _complainer(case: Case, parts: Parts) -> None:
     most = 2 * params.threshold - params.n_clients - 1
     if len(dealers) <= most:
         raise unproven("count", f"{len(dealers)} complaints are not more than {most}")
+    if holder in dealers:
+        raise unproven("ids", f"client {holder} lists itself")
     for dealer in dealers:
         root = case.dealt(dealer, parts).root
         opened = Openings.of(parts.take_opened(layout.OPENED_BYTES))

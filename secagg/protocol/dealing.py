@@ -1,4 +1,4 @@
-"""Signed hashes of shares, by which a wrong share convicts a client (docs/protocol.md, §14).
+"""Signed hashes of shares, by which a wrong share convicts a client (docs/protocol.md, §5.15).
 
 A dealer v hashes both shares of every holder w into a leaf, the leaves of all holders into a
 tree, and signs the root: `signed_dealt`. A holder signs the list of the leaves that it was

@@ -18,7 +18,7 @@ from secagg.client.complaints import signed_answer
 from secagg.client.lifecycle import OneLife
 from secagg.client.masked_input import Input
 from secagg.client.opening import receive
-from secagg.client.sharing import seal_for
+from secagg.client.sharing import Sources, seal_for
 from secagg.client.spending import check_allowed, spend
 from secagg.client.states import (
     Advertised,
@@ -238,8 +238,9 @@ class Client(OneLife):
         holders = checks.check_roster(roster, params, self.policy, own_keys, self._registry)
         session = keys.session_id(params.digest, roster.digest)
         due = NEXT[params.security][state.phase]
+        sources = Sources(self._hedged, self._encapsulate)
         self._state, message = seal_for(
-            holders, state, me, session, params, self._hedged, self._identity, due
+            holders, state, me, session, params, due, self._identity, sources
         )
         return messages.encode(message)
 

@@ -189,3 +189,7 @@ class OneLife:
         """Return the source of random bytes for a purpose (docs/protocol.md, §5.13)."""
         about = context + struct.pack("<Q", self.client_id) + more
         return Hedged(self._entropy, secret, b"secagg/2 hedged " + purpose + about)
+
+    def _encapsulate(self, _peer: int, public: bytes) -> tuple[bytes, bytes]:
+        """Return `kem.encapsulate` to a peer's key; tests replace it to replay a round."""
+        return kem.encapsulate(public)

@@ -21,6 +21,23 @@ from secagg.protocol import pair_masks as pairs
 from secagg.protocol.keys import U8, U64, PublicKeys, rows_of
 from secagg.protocol.messages import SHARE_BYTES, ShareKeys, pack_ids
 
+Encapsulate = Callable[[int, bytes], tuple[bytes, bytes]]
+
+
+class Sources(NamedTuple):
+    """Sources of a client's new secrets.
+
+    Attributes
+    ----------
+    hedged : callable
+        Source of random bytes for a purpose: ``Client._hedged``.
+    encapsulate : callable
+        Function of a peer's id and encapsulation key: ``Client._encapsulate``.
+    """
+
+    hedged: Callable[..., Entropy]
+    encapsulate: Encapsulate
+
 
 class _Contents(NamedTuple):
     """Contents of the boxes for each peer, and the key of each box; uint8 arrays.
@@ -48,9 +65,9 @@ def seal_for(
     me: int,
     session: bytes,
     params: RoundParams,
-    hedged: Callable[..., Entropy],
-    identity: Identity | None,
     due: Phase,
+    identity: Identity | None,
+    sources: Sources,
 ) -> tuple[Shared, ShareKeys]:
     """Share b_u and the seed of s_u among the holders (Bonawitz 2017, round 1).
 
@@ -61,23 +78,23 @@ def seal_for(
         i + 1.
     own, me, session, params
         State, id, session and parameters of the client.
-    hedged : callable
-        Source of random bytes for a purpose: ``Client._hedged``.
-    identity : Identity or None
-        Signs the dealing in the active variant.
     due : Phase
         Phase of the new state.
+    identity : Identity or None
+        Signs the dealing in the active variant.
+    sources : Sources
 
     Returns
     -------
     Shared, ShareKeys
         New state of the client, and the client's message.
     """
-    seed, shares = _split(holders, own, session, params.threshold, hedged)
+    seed, shares = _split(holders, own, session, params.threshold, sources.hedged)
     others = np.array([v != me for v in holders])
     peers = {v: publics for v, publics in holders.items() if v != me}
     ids = np.fromiter(peers, np.uint64, len(peers))
-    kept, contents = _agree(peers, ids, own, (me, holders[me]), session, signed=params.active)
+    mine, kept_keys = (me, holders[me]), params.active
+    kept, contents = _agree(peers, ids, own, mine, session, sources.encapsulate, kept_keys)
     rows = np.concatenate([shares[others], contents.contributed], axis=1)
     encrypted = sealing.seal(contents.keys, session, me, ids, rows)
     sealed = np.concatenate([contents.ciphertexts, encrypted], axis=1)
@@ -152,12 +169,12 @@ def _agree(
     own: Advertised,
     mine: tuple[int, PublicKeys],
     session: bytes,
-    *,
-    signed: bool,
+    encapsulate: Encapsulate,
+    keeps_keys: bool,
 ) -> tuple[Peers, _Contents]:
     """Agree with all peers; return the secrets to keep, and what the boxes need.
 
-    `signed` is True in the active variant, in which the peers' masking keys are kept.
+    The active variant keeps the peers' masking keys.
     """
     me, publics = mine
     half, nothing = keys.KEY_BYTES, np.empty((len(peers), 0), np.uint8)
@@ -173,13 +190,13 @@ def _agree(
         secrets, session, (me, publics.seal + publics.mask), ids, theirs, kems
     )
     agreed = pairs.agreements(masking_secrets, session, (me, publics.mask), ids, mask_publics)
-    kept = mask_publics if signed else nothing
+    kept = mask_publics if keeps_keys else nothing
     if own.kem_pair is None:
         opening = sealing.box_keys(opening, session, ids, me)
         masks = pairs.mask_keys(agreed, session, me, ids)
         contents = _Contents(sealing.box_keys(sending, session, me, ids), nothing, nothing, b"")
         return Peers(ids, kept, opening, masks, nothing, nothing), contents
-    encapsulated, ciphertexts = _encapsulate(peers)
+    encapsulated, ciphertexts = _encapsulate(peers, encapsulate)
     contributed = pairs.contributions(own.mask_pair.seed, session, me, ids)
     contents = _Contents(
         sealing.box_keys(
@@ -210,12 +227,12 @@ def _secrets(peers: Mapping[int, PublicKeys], own: Advertised) -> U8:
     return rows_of(agreed).reshape(-1, 2 * keys.KEY_BYTES)
 
 
-def _encapsulate(peers: Mapping[int, PublicKeys]) -> tuple[U8, U8]:
+def _encapsulate(peers: Mapping[int, PublicKeys], encapsulate: Encapsulate) -> tuple[U8, U8]:
     """Return a secret K for each peer, and its ciphertext; raise for an invalid key."""
     secrets, ciphertexts = list[bytes](), list[bytes]()
     for v, publics in peers.items():
         try:
-            secret, ciphertext = kem.encapsulate(publics.kem)
+            secret, ciphertext = encapsulate(v, publics.kem)
         except ValueError:
             why = f"client {v}'s encapsulation key has a coefficient of 3,329 or more"
             reject(Phase.SHARE_KEYS, "public key", why)

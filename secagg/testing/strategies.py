@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from secagg.encoding import Encoding, FixedPoint, Integers, Vector
 from secagg.protocol import RoundParams
+from secagg.protocol.suites import NAMES
 from secagg.simulate import DROPOUT_PHASES
 from secagg.testing.network import FAULTS, Schedule
 from secagg.testing.rounds import Round, toy_policy
@@ -61,6 +62,7 @@ def params(draw: st.DrawFn) -> RoundParams:
         max_weight=max_weight,
         session=draw(st.binary(min_size=int(active), max_size=64)),
         security="active" if active else "semi-honest",
+        suite=draw(st.sampled_from(NAMES[::-1])),  # shrinks to the simpler one
         allow_two_clients=n == 2,
     )
 

@@ -31,6 +31,7 @@ from secagg.encoding import Ring
 from secagg.paillier import Packing, PrivateKey
 from secagg.protocol.keys import KeyPair
 from secagg.threshold import KeyShare
+from suspended import secrets_of
 from threshold_keys import dealing
 
 MARK = 1.4142135623730951  # an element of every private vector
@@ -95,28 +96,27 @@ def raised(call: Callable[[], object], kind: type[BaseException]) -> BaseExcepti
     return caught.value
 
 
-def client_of(case: Refused) -> tuple[Client, bytes, list[bytes]]:
+def client_of(case: Refused, suite: str = "x25519") -> tuple[Client, bytes, list[bytes]]:
     """A client that is to mask a vector, the server's message, and the client's secrets."""
     params = make_params(
         4, length=case.length, encoding=case.encoding, max_weight=case.max_weight,
-        modulus=1 << 64,
+        modulus=1 << 64, suite=suite,
     )  # fmt: skip
     cohort = Cohort(params)
     data = cohort.advance(2)[2]
     client = cohort.clients[2]
-    state = client._state
-    own = [
-        *(state.seed, state.own_share),
-        *(*state.mask_keys.values(), *state.opening.values()),
-    ]
-    return client, data if case.data is None else case.data, SECRETS + own
+    own = [*SECRETS, *secrets_of(client)]
+    return client, data if case.data is None else case.data, own
 
 
+@pytest.mark.parametrize("suite", ["x25519", "hybrid"])
 @pytest.mark.parametrize("method", ["answer", "masked_input"])
 @pytest.mark.parametrize("name", INPUTS)
-def test_check46_frames_of_a_rejected_input_do_not_have_it(name: str, method: str) -> None:
+def test_check46_frames_of_a_rejected_input_do_not_have_it(
+    name: str, method: str, suite: str
+) -> None:
     case = INPUTS[name]
-    client, data, secrets = client_of(case)
+    client, data, secrets = client_of(case, suite)
     call = getattr(client, method)
     error = raised(lambda: call(data, case.vector, case.weight), case.error)
     assert leaks(error, secrets, __name__) == []
@@ -140,17 +140,14 @@ def test_check46_frames_of_any_other_failure_do_not_have_the_input(
     assert any("Client._mask:" in note for note in error.__notes__)
 
 
+@pytest.mark.parametrize("suite", ["x25519", "hybrid"])
 @pytest.mark.parametrize("phases", [0, 1, 3])
-def test_check46_frames_of_other_phases_do_not_have_the_input(phases: int) -> None:
+def test_check46_frames_of_other_phases_do_not_have_the_input(phases: int, suite: str) -> None:
     """A transport passes the vector each time."""
-    cohort = Cohort(make_params(4))
+    cohort = Cohort(make_params(4, suite=suite))
     cohort.advance(phases)
     client = cohort.clients[2]
-    state, secrets = client._state, list(SECRETS)
-    if phases == 1:
-        secrets += [state.sealing.pair.seed, state.mask_pair.seed]
-    if phases == 3:
-        secrets += [*state.self_shares.values(), *state.mask_shares.values()]
+    secrets = [*SECRETS, *secrets_of(client)]
     client._entropy = lambda size: bytes(size // 0)
     kind = SecAggError if phases else ZeroDivisionError
     error = raised(lambda: client.answer(b"\x01", GOOD, WEIGHT), kind)

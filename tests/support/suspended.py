@@ -6,12 +6,16 @@ import pytest
 
 from harness import Cohort, make_params
 from secagg import Client, LocalProtocolError, Phase, VaultError
+from secagg.client import SealingKey
+from secagg.client.states import Peers
 from slots import Slot
 
 KINDS = {
     "complete": make_params(5, session=b"one"),
     "graph": make_params(7, neighbours=4, max_weight=3, modulus=(1 << 31) - 1),
     "active": make_params(5, security="active", count_clipped=True),
+    "hybrid": make_params(5, suite="hybrid", session=b"one"),
+    "hybrid active": make_params(5, suite="hybrid", security="active"),
 }
 ME = 2
 CASES = [
@@ -23,7 +27,7 @@ CASES = [
 
 def again(client: Client) -> Client:
     """A new client with the same arguments."""
-    return Client(
+    return type(client)(
         client.client_id,
         client.params,
         policy=client.policy,
@@ -38,6 +42,26 @@ def suspended(kind: str, phases: int) -> tuple[Cohort, bytes, Slot]:
     cohort, slot = Cohort(KINDS[kind]), Slot()
     cohort.advance(phases)
     return cohort, cohort.clients[ME].suspend(slot), slot
+
+
+def secrets_of(client: Client) -> list[bytes]:
+    """Every secret byte string of 16 bytes or more in a client's state."""
+    found: list[bytes] = []
+    for name, value in vars(client._state).items():
+        if name in ("session", "signed"):
+            continue
+        if isinstance(value, dict):
+            found += value.values()
+        elif isinstance(value, bytes):
+            found.append(value)
+        elif isinstance(value, SealingKey):
+            found.append(value.pair.seed)
+        elif isinstance(value, Peers):
+            columns = (value.opening, value.masking, value.own_p, value.own_q)
+            found += (bytes(row) for column in columns for row in column if row.size)
+        elif not isinstance(value, Phase) and value is not None:
+            found.append(value.seed)
+    return found
 
 
 def refused(client: Client, state: bytes, slot: Slot, checks: str) -> None:

@@ -191,7 +191,7 @@ NEW = os.urandom(32)
 def test_check07_roster_without_the_client_or_with_more_is_rejected() -> None:
     for change, check in (
         (lambda e: e.pop(2), "own keys"),
-        (lambda e: e.update({9: [NEW, bytes(32), b""]}), "cohort"),
+        (lambda e: e.update({9: [NEW, bytes(32), b"", b""]}), "cohort"),
     ):
         _, client, roster = at_phase(1)
         rejects(client, rewritten(roster, change), check)
@@ -201,7 +201,7 @@ def test_check07_roster_without_the_client_or_with_more_is_rejected() -> None:
 
 
 def with_sealed(data: bytes, change: Callable[[list[bytes]], object]) -> bytes:
-    sealed = pieces(read(data, Shares).sealed, SEALED_BYTES)
+    sealed = pieces(read(data, Shares).sealed, SEALED_BYTES["x25519"])
     change(sealed)
     return altered(data, Shares, sealed=b"".join(sealed))
 

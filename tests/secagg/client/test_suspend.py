@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -24,9 +24,9 @@ from secagg import (
     VaultError,
     testing,
 )
-from secagg.client import SealingKey, stored
+from secagg.client import stored
 from slots import Slot
-from suspended import CASES, KINDS, ME, again, refused, suspended
+from suspended import CASES, KINDS, ME, again, refused, secrets_of, suspended
 
 
 class Suspending(testing.Cohort):
@@ -250,17 +250,6 @@ def test_check48_two_threads_get_one_client(call: str) -> None:
     else:
         client.restore(state, Watched(slot.key))
     assert set(outcomes) == {LocalProtocolError}
-
-
-def secrets_of(client: Client) -> Iterator[bytes]:
-    """Every secret byte string of 32 bytes or more in a client's state."""
-    for value in vars(client._state).values():
-        if isinstance(value, dict):
-            yield from value.values()
-        elif isinstance(value, bytes):
-            yield value
-        elif not isinstance(value, Phase) and value is not None:
-            yield (value.pair if isinstance(value, SealingKey) else value).seed
 
 
 @pytest.mark.parametrize(("kind", "phases"), CASES)

@@ -17,6 +17,7 @@ from independent_primitives import (
     u16le,
     u32le,
     u64le,
+    valid,
 )
 from independent_streams import stream
 
@@ -38,6 +39,12 @@ class Noise:
         integer(self.colluders, "noise: colluders", 0, m - 2)
         p = scaled_share(self.scaled, m, self.colluders)
         return integer(p, "noise: a share", 2**10, 2**36)
+
+
+def read_noise(data: bytes) -> Noise:
+    """P §3.3."""
+    valid(len(data) == 13 and data[0] == 1, "noise")
+    return Noise(number(data[1:9]), number(data[9:]))
 
 
 def bound(p: int, seeds: int) -> int:

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from independent_noise import Noise, bound
-from independent_primitives import integer, require, sha256, split, u8, u32le, u64le, valid
-from independent_sums import Encoding, Sums
+from independent_noise import Noise, bound, read_noise
+from independent_primitives import (
+    integer,
+    integers,
+    require,
+    sha256,
+    split,
+    u8,
+    u32le,
+    u64le,
+    valid,
+)
+from independent_sums import Encoding, Sums, read_encoding
 
 SUITES = ["hybrid", "x25519"]
 """§3.3: in the order of their bytes."""
@@ -80,6 +90,28 @@ class Parameters(Sums):
     def encode(self) -> bytes:
         """§3.3: P."""
         return b"".join(self.layout().values())
+
+    @classmethod
+    def read(cls, data: bytes) -> Parameters:
+        """§3.3: the parameters that have these bytes."""
+        valid(len(data) >= 47 and data[0] == 4, "bytes")
+        head, data = data[:44], data[44:]
+        active, flags, suite = head[1:4]
+        n, t, m, k, *wide = integers(head[4:20], 4) + integers(head[20:])
+        pieces = []
+        for _ in range(3):  # encoding, noise, session
+            valid(len(data) > data[0] if data else False, "bytes")
+            pieces.append(data[1 : 1 + data[0]])
+            data = data[1 + data[0] :]
+        encoding, noise, session = pieces
+        valid(active < 2 and flags < 4 and suite < 2 and data == b"", "bytes")
+        made = cls(
+            n, t, wide[0], read_encoding(encoding), wide[2] + 1, k or None, wide[1] or None,
+            session, flags % 2 == 1, flags >= 2, ("semi-honest", "active")[active],
+            read_noise(noise) if noise else None, m or None, SUITES[suite],
+        )  # fmt: skip
+        valid(made.encode() == b"".join((head, *(u8(len(x)) + x for x in pieces))), "bytes")
+        return made
 
     def digest(self) -> bytes:
         return sha256(b"secagg/4 parameters", self.encode())

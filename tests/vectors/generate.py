@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
+import dealing_vectors
 import derivations
 import http_vectors
 import key_vectors
@@ -25,6 +26,7 @@ import oneshot
 import oneshot_malformed
 import paillier_vectors
 import states
+import verdicts
 from described import describe
 from kinds import messages
 from malformed import malformed
@@ -84,6 +86,8 @@ def main(folder: Path) -> None:
         ("noise", "§5.14", "cryptography (AES-CTR), Python integers", noise_vectors.noise),
         ("packing", "§5.9", "Python integers", numbers_vectors.packing),
         ("messages", "§6", "Python integers", lambda: messages([r.params for r in all_rounds])),
+        ("dealing", "§5.10, §5.15", curves, dealing_vectors.dealt),
+        ("verdicts", "§14", curves, lambda: verdicts.verdicts(by_name)),
         ("malformed", "§6.1, §8, §12", curves, lambda: malformed(by_name)),
         ("states", "§13", curves, lambda: states.states(by_name)),
         ("rounds", "§8", curves, lambda: {"rounds": [describe(r) for r in all_rounds]}),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from draws import draw, given
 
 from independent_client import Client
+from independent_dealer import Dealt
 from independent_machine import Sealing
 from independent_params import Parameters
 from independent_policy import Policy
@@ -63,12 +64,18 @@ class Remembering(Client):
             rounding=party.rounding,
         )
         self.hedged, self.values = party.hedged, [party.kept] if party.kept else []
+        self.own_share = b""
         self.coins: dict[int, bytes] = {}
         self.rounding_key: bytes | None = None
         self.noise: list[int] = []
 
     def _forget(self, *names: str) -> None:
         pass
+
+    def _deal(self, v: int, x: int, share: bytes) -> Dealt:
+        if v == self.id:
+            self.own_share = share
+        return super()._deal(v, x, share)
 
     def _coins(self, v: int) -> bytes:
         session = self.p.session.decode("latin-1")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from secagg import LocalProtocolError, RemoteProtocolError, TooFewSurvivors
+import independent_judge
+from secagg import LocalProtocolError, RemoteProtocolError, Server, TooFewSurvivors, blame
+from secagg.errors import Verdict
 from secagg.protocol import messages
-from vectors_reader import FOLDER, ROUNDS, Replay, b, load, params_of
+from vectors_reader import FOLDER, ROUNDS, Replay, b, load, params_of, same
 
 MALFORMED = load("malformed")
 Case = dict[str, Any]
@@ -158,11 +161,12 @@ def test_check27_malformed_vectors_cover_every_kind_and_check() -> None:
     }
     covered = {(case["side"], case["check"]) for case in rejected}
     closings = {("server", case["check"]) for case in MALFORMED["closings"] if "check" in case}
-    assert (
-        rows - covered - {("client", "ledger")}
-        == closings
-        == {("server", c) for c in ("shares", "sum", "weight", "clipped")}
-    )
+    ended = [r["error"]["check"] for r in ROUNDS.values() if r["error"]]
+    closings |= {("server", check) for check in ended if check}
+    at_closings = {"shares", "sum", "weight", "clipped", "contribution", "dealer"}
+    assert closings == {("server", check) for check in at_closings}
+    # `dealer` is a check of a message, too
+    assert rows - covered - {("client", "ledger")} == closings - covered
     assert not covered - rows
 
 
@@ -181,12 +185,16 @@ def test_check27_clients_send_the_bytes_of_the_round(name) -> None:
             if not asked:  # left out by the server: it saw too few
                 break
             data = b"" if phase == "advertise_keys" else replay.answered(u, phase)
-            out = replay.call(client, phase, data)
-            lies = of["lies_at"] == phase
-            assert (out == replay.sent[phase][u]) is not lies, (u, phase)
+            out, there = replay.call(client, phase, data), replay.sent[phase][u]
+            if of["lies_at"] == phase:
+                assert out != there, (u, phase)
+                break
+            assert same(phase, out, there, replay.params), (u, phase)
             sent += 1
+        if of["lies_at"] is not None:
+            continue
         assert sent == sum(u in replay.sent[phase] for phase in replay.phases)
-        if sent == len(replay.phases):
+        if "unmasking" in replay.phases and sent == len(replay.phases):
             assert client.phase == "finished"
             assert not replay.fed[u].left  # all of its entropy was drawn, no more
 
@@ -196,20 +204,54 @@ def test_check27_clients_send_the_bytes_of_the_round(name) -> None:
 def test_check27_server_answers_with_the_bytes_of_the_round(name, backwards) -> None:
     replay = Replay(name)
     server = replay.server()
-    for phase in replay.phases:
+    *earlier, last = replay.phases
+    for phase in earlier:
         for u, data in sorted(replay.sent[phase].items(), reverse=backwards):
             server.receive(u, data)
         assert server.close_round() == replay.answers[phase]
+    for u, data in sorted(replay.sent[last].items(), reverse=backwards):
+        server.receive(u, data)
+    if replay.vector["error"] is not None:
+        require_error(server, last, replay)
+        return
+    assert server.close_round() == {}
     result, expected = server.result(), replay.vector["result"]
     assert result.survivors == tuple(int(u) for u in expected["survivors"])
     assert result.integers.tolist() == [int(x) for x in expected["integers"]]
     assert result.weight == expected["weight"]
     assert result.clipped == expected["clipped"]
     assert result.disputes == tuple(map(tuple, expected["disputes"]))
+    require_verdicts(result.verdicts, expected["verdicts"], replay)
     scale = getattr(replay.params.encoding, "scale", 1)
     hoped = expected["values"] or [int(x) / scale for x in expected["integers"]]
     assert result.sum.tolist() == hoped
     assert result.clipped_vectors == expected["clipped_vectors"]
+
+
+def require_error(server: Server, phase: str, replay: Replay) -> None:
+    """Require that the last closing ends the server as the round says."""
+    expected = replay.vector["error"]
+    with pytest.raises((RemoteProtocolError, TooFewSurvivors)) as caught:
+        server.close_round()
+    error = caught.value
+    assert (type(error).__name__, error.phase) == (expected["error"], phase)
+    if isinstance(error, TooFewSurvivors):
+        assert (error.survivors, error.needed) == (expected["survivors"], expected["needed"])
+    else:
+        assert (error.check, error.sender) == (expected["check"], expected["sender"])
+        assert error.disputes == tuple(map(tuple, expected["disputes"]))
+    require_verdicts(error.verdicts, expected["verdicts"], replay)
+    assert server.phase == "failed"
+
+
+def require_verdicts(found: Sequence[Verdict], expected: list[Case], replay: Replay) -> None:
+    """Require that these clients are named, and that both judges are convinced."""
+    named = sorted((verdict.client, verdict.kind) for verdict in found)
+    assert named == [(int(v["client"]), v["kind"]) for v in expected]
+    for verdict in found:
+        assert blame.check(verdict.data, replay.registry) == verdict.client
+        keys = dict(replay.registry or {})
+        assert independent_judge.judge(verdict.data, keys) == (verdict.client, verdict.kind)
 
 
 def _before(replay: Replay, phase: str) -> str:

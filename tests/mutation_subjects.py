@@ -30,6 +30,13 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/shamir/field.py": "shamir prime_fields vectors",
         "secagg/shamir/primality.py": "prime_fields",
     },
+    "blame": {
+        "secagg/blame/judge.py": "verdict_rules verdict_holders verdict_complaints",
+        "secagg/blame/case.py": "verdict_rules verdict_holders verdict_complaints",
+        "secagg/blame/layout.py": "verdicts verdict_bytes verdict_rules",
+        "secagg/blame/building.py": "verdicts verdict_holders",
+        "secagg/protocol/dealing.py": "dealing verdicts",
+    },
     "packing": {
         "secagg/paillier/packing.py": "packing encrypted_items encrypted paillier_sum",
         "secagg/paillier/vectors.py": "encrypted paillier_trust encrypted_items threshold",

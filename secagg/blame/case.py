@@ -98,7 +98,7 @@ class Case(NamedTuple):
             raise unproven("root", f"client {dealer} signed no such leaf at this place")
 
     def secret(self, dealer: int, dealt: Dealt, kind: int, parts: Parts) -> tuple[bytes, bool]:
-        """Return the secret that t shares give, and whether the dealer published it.
+        """Return the secret that t shares give, and whether the dealer published this secret.
 
         The secret is empty if the limbs are out of range.
         """

@@ -40,10 +40,10 @@ def check(
     registry : Registry
         The registry of the round, among whose clients some collude.
     policy : ClientPolicy, optional
-        Demands on the round, such as its clients have; None: the defaults. A dealer is
+        Demands on the round, such as the clients have; None: the defaults. A dealer is
         convicted by complaints of more clients than collude.
     encoding : Encoding, optional
-        The round's encoding, needed if it is of none of this package's classes.
+        The round's encoding, needed if no class of this package reads the bytes.
 
     Raises
     ------

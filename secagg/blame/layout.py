@@ -33,7 +33,7 @@ DEALT_BYTES = 3 * HASH_BYTES + SIGNATURE_BYTES
 _OPENED = (ID_BYTES, 4, 2 * HASH_BYTES, HASH_BYTES, HASH_BYTES)
 _SHARE = (ID_BYTES, 4, SHARE_BYTES, HASH_BYTES, HASH_BYTES, HASH_BYTES)
 OPENED_BYTES, SHOWN_BYTES = sum(_OPENED), sum(_SHARE)
-"""Bytes of an opened leaf, and of a share with the rest of its leaf, before the path."""
+"""Bytes of an opened leaf, and of a share with the rest of the leaf, before the path."""
 _HEAD = struct.Struct("<BBH")
 _LENGTH = struct.Struct("<I")
 
@@ -160,7 +160,7 @@ class Shown(NamedTuple):
         return _rows(holders, points, *rest)
 
     def opened(self, kind: int, session: bytes, dealer: int) -> Openings:
-        """Return the leaves that the shares, of one kind, and the other hashes give."""
+        """Return the leaves that shares of a kind, and the hashes of the others, give."""
         own = dealing.share_hashes(kind, session, dealer, self.holders, self.shares)
         both = (own, self.others) if kind == dealing.B_SHARE else (self.others, own)
         hashes = np.concatenate(both, axis=1)

@@ -21,6 +21,7 @@ try:
             helper,
             identity,
             join,
+            judge,
             one_shot,
             params,
             report,
@@ -63,6 +64,7 @@ app.command(epilog=bench.EXAMPLES)(bench.bench)
 app.command(epilog=serve.EXAMPLES)(serve.serve)
 app.command(epilog=join.EXAMPLES)(join.join)
 app.command(epilog=verify.EXAMPLES)(verify.verify)
+app.command(epilog=judge.EXAMPLES)(judge.judge)
 app.command(epilog=report.EXAMPLES)(report.report)
 app.add_typer(collect.app, name="collect")
 app.add_typer(one_shot.app, name="one-shot")

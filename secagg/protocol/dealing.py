@@ -1,8 +1,8 @@
 """Signed hashes of shares, by which a wrong share convicts a client (docs/protocol.md, §5.15).
 
 A dealer v hashes both shares of every holder w into a leaf, the leaves of all holders into a
-tree, and signs the root: `signed_dealt`. A holder signs the list of the leaves that it was
-given, each accepted or complained of (`signed_accepted`), and later the hashes of the
+tree, and signs the root: `signed_dealt`. A holder signs the list of all leaves that the server
+hands over, each accepted or complained of (`signed_accepted`), and later the hashes of the
 revealed shares (`signed_answer`). The tree has the holders of the roster in order: the place of
 a holder, counted from 1, is the point X of the shares.
 

@@ -40,7 +40,7 @@ def judged(data: bytes, registry: Registry) -> int | None:
 
 
 @pytest.mark.parametrize(("suite", "kind"), CASES)
-def test_no_byte_can_be_altered(suite: str, kind: str) -> None:
+def test_check58_no_byte_can_be_altered(suite: str, kind: str) -> None:
     data, registry, client = verdict_of(suite, kind)
     assert judged(data, registry) == client
     for at in range(len(data)):

@@ -35,7 +35,7 @@ def complaints_about(
 
 
 @pytest.mark.parametrize("colluders", [0, 1, 2])
-def test_complaints_of_those_who_may_collude(colluders: int) -> None:
+def test_check58_complaints_of_those_who_may_collude(colluders: int) -> None:
     round_, policy = SignedRound(), ClientPolicy(colluders=colluders)
     data = complaints_about(round_, IDS[:colluders])
     convicts_nobody("count", data, round_, policy)

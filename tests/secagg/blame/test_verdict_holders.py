@@ -47,7 +47,7 @@ def test_wrong_answer_about_one_dealer_is_none_about_another() -> None:
     convicts_nobody("innocent", data, round_)
 
 
-def test_answer_after_a_complaint_is_of_no_share() -> None:
+def test_check58_answer_after_a_complaint_is_of_no_share() -> None:
     """An honest holder that complained answers with 40 bytes ff."""
     round_ = SignedRound()
     answer = round_.answer(HONEST, withheld=[LIAR])

@@ -211,7 +211,7 @@ def test_path_that_is_no_whole_number_of_nodes() -> None:
     convicts_nobody("length", with_parts(true_shares(round_), cut_off), round_)
 
 
-def test_shares_of_one_round_under_the_threshold_of_another() -> None:
+def test_check58_shares_of_one_round_under_the_threshold_of_another() -> None:
     """Without the session from P, fourteen shares of t = 19 would convict an honest dealer."""
     ids = range(1, 21)
     round_ = SignedRound("x25519", ids, threshold=19)

@@ -122,12 +122,12 @@ def _complaints(case: Case, parts: Parts) -> None:
     while parts:
         listed, signature = parts.take_items(ITEM_BYTES), parts.take(SIGNATURE_BYTES)
         opened = Openings.of(parts.take_opened(layout.OPENED_BYTES))
+        case.check_root(dealer, root, opened)
         holder = int(opened.holders[0])
         if holder <= last or holder == dealer:
             raise unproven("ids", "the complaining holders do not ascend, or are the dealer")
         items = case.listed(holder, listed, signature)
         case.check_leaf(items, dealer, opened, complaint=True)
-        case.check_root(dealer, root, opened)
         count, last = count + 1, holder
         if count > case.params.n_clients:
             raise unproven("length", "there are more complaints than clients in the round")

@@ -20,7 +20,7 @@ from secagg.shamir.field import M61
 
 IDS = 3, 8, 2**32 + 1, 2**40, 2**63 - 1, 2**63, 2**64 - 2
 STRANGERS = 77, 2**64 - 1
-"""Clients of the registry that are not in the round; 99 is not even there."""
+"""Clients of the registry that are not in the round."""
 POLICY = ClientPolicy(colluders=1)
 """Two complaints convict; in seven clients with t = 5 three complaints of a holder do, too."""
 HONEST, LIAR = IDS[3], IDS[1]
@@ -52,9 +52,7 @@ class SignedRound:
             n, threshold, security="active", suite=suite, session=name, **changes
         )
         self.rng = np.random.default_rng([seed, n, self.params.threshold])
-        self.registry = Registry(
-            {u: make_identity(u).public for u in (*self.ids, *STRANGERS) if u != 99}
-        )
+        self.registry = Registry({u: make_identity(u).public for u in (*self.ids, *STRANGERS)})
         self.roster = self.rng.bytes(32)
         self.session = keys.session_id(self.params.digest, self.roster)
         self.holders = np.array(self.ids, np.uint64)

@@ -17,11 +17,13 @@ from blamed_round import (
     convicts_nobody,
     cut,
     dealt_part,
+    guilty,
     joined,
     opened_part,
     with_parts,
 )
 from harness import make_identity
+from raised import rejects
 from secagg import ClientPolicy, Registry, blame
 from secagg.blame.layout import Openings
 from secagg.protocol import dealing
@@ -102,10 +104,8 @@ def test_complaint_about_a_leaf_that_the_dealer_did_not_sign() -> None:
     convicts_nobody("root", data, round_)
 
 
-@pytest.mark.parametrize(
-    ("stranger", "check"), [(STRANGERS[0], "root"), (99, "unknown client")]
-)
-def test_complaint_of_a_client_that_was_not_in_the_round(stranger: int, check: str) -> None:
+@pytest.mark.parametrize("stranger", [STRANGERS[0], 99])
+def test_complaint_of_a_client_that_was_not_in_the_round(stranger: int) -> None:
     """Whoever makes the leaf: the dealer signed none for this client."""
     round_ = SignedRound()
     opened = opened_part(round_, HONEST, 4)
@@ -116,7 +116,16 @@ def test_complaint_of_a_client_that_was_not_in_the_round(stranger: int, check: s
     accepted = round_.accept(stranger, items=items)
     head, parts = cut(complaints_about(round_, [IDS[4]]))
     forged = [parts[0], *accepted, opened, *parts[1:]]
-    convicts_nobody(check, joined(head, forged), round_)
+    convicts_nobody("root", joined(head, forged), round_)
+
+
+@pytest.mark.parametrize("kind", ["complaints", "complainer"])
+def test_complaint_of_or_about_a_client_that_is_not_in_the_registry(kind: str) -> None:
+    round_ = SignedRound()
+    data = guilty(round_, kind).data
+    for missing in (IDS[0], IDS[2], IDS[-1] if kind == "complaints" else LIAR):
+        rest = {u: round_.registry[u] for u in round_.registry if u != missing}
+        rejects("unknown client", lambda r=rest: blame.check(data, Registry(r), POLICY))
 
 
 def test_complaint_that_another_client_signed() -> None:

@@ -30,6 +30,7 @@ from secagg.encoding.clipping import losses_ignored
 from secagg.oneshot import HelperJournal, OneShotParams
 from secagg.oneshot.params import MAX_HELPERS, MAX_SEEDS
 from secagg.protocol.suggestion import fewest_hiding
+from secagg.protocol.suites import SuiteName
 from secagg.simulate import temporary_journals
 
 
@@ -52,6 +53,9 @@ class SecAggSum(IntegerSum):
         dropouts. Without neighbours the threshold must be more than half of n. With neighbours
         the threshold must suit a cohort with a fifth of the users colluding and a tenth
         dropping out (`secagg.ClientPolicy`).
+    suite
+        "hybrid" hides the vectors from a later quantum computer, too; "x25519" has smaller
+        messages. None: the default of `secagg.RoundParams`.
     progress
         Function of the name of the phase, the number of finished clients and of all clients.
     clip, fractional_bits : see `IntegerSum`
@@ -64,6 +68,7 @@ class SecAggSum(IntegerSum):
 
     neighbours: int | Literal["auto"] | None = "auto"
     threshold: int | None = None
+    suite: SuiteName | None = None
     progress: Progress | None = None
 
     def _check(self) -> None:
@@ -86,7 +91,8 @@ class SecAggSum(IntegerSum):
             threshold=self.threshold,
             session=session,
         )
-        return replace(found, modulus_bits=None)  # 32 bits need no packing
+        # 32 bits need no packing, and their bytes decide the suite
+        return replace(found, modulus_bits=None, suite=self.suite)
 
     @cached_property
     def _session(self) -> secagg.SimulatedSession:

@@ -76,13 +76,13 @@ TRUST: Mapping[str, Trust] = {model.replace(" ", "-"): model for model in WARNIN
 """Trust models of `PaillierSum`, under names that a shell takes without quotes."""
 
 OPTIONS: Mapping[SumName, frozenset[str]] = {
-    SumName.SECAGG: frozenset({"neighbours", "threshold"}),
+    SumName.SECAGG: frozenset({"neighbours", "threshold", "suite"}),
     SumName.ONE_SHOT: frozenset({"helpers", "threshold"}),
     SumName.PAILLIER: frozenset({"trust", "trustees", "threshold", "bits"}),
     SumName.PLAIN: frozenset(),
 }
 
-OF_SUMS = ("neighbours", "threshold", "helpers", "trust", "trustees", "bits")
+OF_SUMS = ("neighbours", "threshold", "suite", "helpers", "trust", "trustees", "bits")
 """All options of `OPTIONS`, in the order of the help."""
 
 REMEDIES: Mapping[SumName, str] = {

@@ -34,7 +34,7 @@ WAYS = {
     "PlainSum": "plain sum",
 }
 SECONDS = ("seconds", "client_seconds", "server_seconds", "key_holder_seconds")
-SECURE = ("neighbours", "helpers", "trust", "warning", "trustees", "threshold", "bits")
+SECURE = ("neighbours", "suite", "helpers", "trust", "warning", "trustees", "threshold", "bits")
 """Settings of secure aggregations, written to the document if an aggregation has them."""
 NOISE = ("clip_norm", "noise_multiplier", "where", "honest")
 """Settings of the noise on a sum, written to the document."""

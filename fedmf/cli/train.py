@@ -85,6 +85,7 @@ def train(
     aggregation: flags.Aggregation = SumName.SECAGG,
     neighbours: flags.Neighbours = None,
     threshold: flags.Threshold = None,
+    suite: flags.Suite = None,
     helpers: flags.Helpers = None,
     trust: flags.Trust = None,
     trustees: flags.Trustees = None,

@@ -61,6 +61,14 @@ Threshold = Annotated[
         "secagg: two thirds; one-shot: 2",
     ),
 ]
+Suite = Annotated[
+    str | None,
+    option(
+        "secagg: hybrid, which a later quantum computer does not open, or x25519, with smaller "
+        "messages.",
+        "hybrid where its bytes stay below a vector's",
+    ),
+]
 Helpers = Annotated[int | None, option("one-shot: the number of helpers.", "3")]
 Trust = Annotated[
     str | None,

@@ -14,6 +14,7 @@ from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError
 from secagg.kit.table import Value
 from secagg.protocol import RoundParams
+from secagg.protocol.suites import SuiteName
 
 CLIP = 8.0
 ENCODING = FixedPoint(CLIP, rounding="nearest")  # multiples of 2^−16 in [−8, 8]
@@ -55,6 +56,7 @@ def round_params(
     length: int,
     encoding: FixedPoint = ENCODING,
     modulus_bits: int | None = None,
+    suite: SuiteName | None = None,
 ) -> RoundParams:
     """Return the parameters of a round. By default the modulus fits the sum and is ≥ 2^32."""
     return RoundParams(
@@ -64,6 +66,7 @@ def round_params(
         encoding=encoding,
         modulus_bits=modulus_bits,
         neighbours=neighbours,
+        suite=suite,
     )
 
 

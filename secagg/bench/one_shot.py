@@ -12,12 +12,10 @@ from pathlib import Path
 from secagg.bench import cases
 from secagg.bench.cases import ENCODING, F64, Case, Figure, Load, Row, System, Vectors
 from secagg.bench.roles import Role
-from secagg.bench.ss import ALONE, DROPOUT, Progress
+from secagg.bench.ss import ALONE, DROPOUT, SUITE, Progress
 from secagg.oneshot import Accumulator, Helper, HelperJournal, OneShotParams, report
-from secagg.protocol.suites import SuiteName
 
 HELPERS, ENOUGH = 3, 2
-SUITE: SuiteName = "x25519"  # as in SS
 
 ONE_SHOT = System(
     name="one-shot",

@@ -231,6 +231,7 @@ def readable(
         "modulus": str(params.ring),
         "threshold": params.threshold,
         "security": params.security,
+        "suite": params.suite,
     }
     if isinstance(params, RoundParams):
         found |= {"neighbours": params.neighbours, "min_clients": min_clients}

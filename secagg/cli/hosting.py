@@ -102,6 +102,7 @@ def attend(
     ledger: CohortLedger | None = None,
     spending: PrivacyLedger | None = None,
     min_clients: int | None = None,
+    require_hybrid: bool = False,
 ) -> tuple[Completed, str]:
     """Take part in a session until the end.
 
@@ -120,7 +121,9 @@ def attend(
         from secagg import http
         from secagg.http.address import client_context
 
-        one_shot = None if helpers is None else one_shot_policy(helpers, min_clients)
+        one_shot = None
+        if helpers is not None:
+            one_shot = one_shot_policy(helpers, min_clients, require_hybrid=require_hybrid)
         if authority is not None:
             # the error of ssl would not name the file
             read(authority)
@@ -133,7 +136,7 @@ def attend(
                 registry=None if registry is None else read_registry(registry),
                 ledger=ledger,
                 spending=spending,
-                policy=_policy(min_clients),
+                policy=_policy(min_clients, require_hybrid=require_hybrid),
                 one_shot_policy=one_shot,
                 tls=client_context(authority) if url.startswith("https:") else None,
                 allow_plain_http=allow_plain_http,
@@ -154,12 +157,21 @@ def attend(
 
 
 def one_shot_policy(
-    helpers: Path, least: int | None, bounds: Bounds | None = None
+    helpers: Path,
+    least: int | None,
+    bounds: Bounds | None = None,
+    *,
+    require_hybrid: bool = False,
 ) -> OneShotPolicy:
     """Return the policy of a client that trusts the helpers of a file."""
     _check_least(least)
     trusted = frozenset(one.ed25519 for one in read_helpers(helpers))
-    return OneShotPolicy(helpers=trusted, min_clients=least or 3, bounds=bounds)
+    return OneShotPolicy(
+        helpers=trusted,
+        min_clients=least or 3,
+        bounds=bounds,
+        require_hybrid=require_hybrid,
+    )
 
 
 def _check_least(least: int | None) -> None:
@@ -168,9 +180,14 @@ def _check_least(least: int | None) -> None:
         check_integer("min_clients", least, 3, 1 << 20)
 
 
-def _policy(least: int | None) -> ClientPolicy:
+def _policy(least: int | None, *, require_hybrid: bool) -> ClientPolicy:
     """Return the policy of a client that helps to open no sum over fewer clients."""
     if least is None:
-        return ClientPolicy()
+        return ClientPolicy(require_hybrid=require_hybrid)
     # t members that accept fewer could open a smaller sum, so the threshold counts, too
-    return ClientPolicy(min_clients=least, min_cohort=least, min_threshold=least)
+    return ClientPolicy(
+        min_clients=least,
+        min_cohort=least,
+        min_threshold=least,
+        require_hybrid=require_hybrid,
+    )

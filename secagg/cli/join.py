@@ -30,6 +30,7 @@ from secagg.cli.console import (
 )
 from secagg.cli.hosting import attend
 from secagg.cli.lines import log_as
+from secagg.cli.suites import RequireHybrid
 from secagg.cli.vectors import Vectors
 from secagg.errors import BudgetSpent, SecAggError
 from secagg.kit.table import as_json as to_json
@@ -64,6 +65,7 @@ def join(
         bool, flag("--integers", "The vectors are whole numbers, 0 to 2^62, summed as such.")
     ] = False,
     min_clients: LeastClients = None,
+    require_hybrid: RequireHybrid = False,
     registry: Members = None,
     helpers: HelpersFile = None,
     budget: Annotated[
@@ -105,7 +107,8 @@ def join(
         try:
             sums, hint = attend(
                 url, client, train, identity, registry, helpers, authority, patience,
-                spending=spending, min_clients=min_clients, allow_plain_http=allow_plain_http,
+                spending=spending, min_clients=min_clients, require_hybrid=require_hybrid,
+                allow_plain_http=allow_plain_http,
             )  # fmt: skip
         except BudgetSpent as error:
             _tell(client, Completed(*error.completed), len(vector), spending, json=as_json)

@@ -1,42 +1,27 @@
-"""Command ``secagg params``: neighbours, threshold and estimated costs of a round.
-
-Times are estimated from timings of single operations on this machine, multiplied by their
-counts. Only work that grows with clients or elements is counted; see docs/parameters.md.
-"""
+"""Command ``secagg params``: neighbours, threshold, suite and estimated costs of a round."""
 
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from typing import Annotated
 
-import numpy as np
 import typer
 
-from secagg import _fast, graph, shamir
+from secagg import graph
 from secagg.bench.cases import round_params
 from secagg.cli import console as options
-from secagg.cli import planned_noise
+from secagg.cli import planned_noise, suites
+from secagg.cli.estimates import estimate
 from secagg.encoding import FixedPoint
 from secagg.graph.graph import CORRUPT, DROPOUT, Recommendation, count, to_adversary
-from secagg.kit.timing import mean_seconds
+from secagg.kit.table import volume
 from secagg.privacy import Plan
-from secagg.protocol import RoundParams, keys, pair_masks, sealing
-from secagg.protocol.kem import SEED_BYTES, KemPair, encapsulate
-from secagg.protocol.masks import MaskSum
-from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
+from secagg.protocol import RoundParams
 from secagg.protocol.params_bytes import MAX_SESSION_BYTES
 from secagg.protocol.suggestion import suggest_graph
-from secagg.protocol.traffic import client_traffic
-from secagg.server.recovery import Recovery
-
-# most elements and shares that are timed; larger times are scaled
-_ELEMENTS, _SHARES = 1 << 18, 512
-# a round expands so many masks together, so they are timed together
-_MASKS = 8
-# likewise, so many keys are found together
-_PEERS = 64
+from secagg.protocol.suites import NAMES
+from secagg.protocol.traffic import Traffic, blame_traffic, client_traffic
 
 EXAMPLES = options.examples(
     "secagg params --clients 1000 --corrupt 0.2 --dropout 0.1",
@@ -64,6 +49,7 @@ def params(
             "different kinds of share, or does whatever it likes.",
         ),
     ] = "semi-honest",
+    suite: suites.SuiteOption = None,
     length: options.Length = 100_000,
     clip: options.Clip = 8.0,
     modulus_bits: options.ModulusBits = None,
@@ -77,7 +63,7 @@ def params(
     norm: planned_noise.Norm = None,
     as_json: options.Json = False,
 ) -> None:
-    """Find neighbours and threshold, and estimate the costs of a round.
+    """Find neighbours, threshold and suite, and estimate the costs of a round.
 
     Times follow from measurements of primitives on this machine. Bytes are the largest of any
     client: a client that stays to the end and loses no neighbour. With --epsilon the command
@@ -85,6 +71,7 @@ def params(
     some numbers of clients.
     """
     with options.command():
+        asked = suites.as_chosen(suite)
 
         def plan_of(number: int) -> Plan | None:
             return planned_noise.planned(
@@ -104,7 +91,7 @@ def params(
         if noise is None:
             found = graph_of(sigma)
         else:
-            found, chosen = planned_noise.on_safe_graph(noise, sigma, graph_of)
+            found, chosen = planned_noise.on_safe_graph(noise, sigma, graph_of, asked)
         k, t, best = *found, found.highest_threshold
         colluders = count(corrupt, clients)
         # on the complete graph fewer clients never unmask a sum
@@ -113,13 +100,15 @@ def params(
             fewest = graph.smallest_cohort(clients, k, t, colluders, dropout, server, sigma)
         if noise is None:
             encoding = FixedPoint(clip, rounding="nearest")
-            chosen = round_params(clients, t, k, length, encoding, modulus_bits)
+            chosen = round_params(clients, t, k, length, encoding, modulus_bits, asked)
         else:
             fewest = max(fewest, chosen.min_survivors)
         # signatures name the session, and the longest name costs most
         if server == "active":
             chosen = replace(chosen, security="active", session=bytes(MAX_SESSION_BYTES))
         traffic = client_traffic(chosen, client_id=clients - 1)
+        by_suite = {name: _total(replace(chosen, suite=name)) for name in NAMES}
+        whole, blame = by_suite[chosen.suite], blame_traffic(chosen)
         client_seconds, server_seconds = estimate(chosen, int(dropout * clients))
         bits = (found.privacy_bits, found.completion_bits)
         privacy, completion = (None if one == math.inf else one for one in bits)
@@ -128,12 +117,10 @@ def params(
             "privacy_bits": privacy,
             "completion_bits": completion,
             "smallest_cohort": fewest,
-            "bytes_up": sum(phase.up for phase in traffic.values()),
-            "bytes_down": sum(phase.down for phase in traffic.values()),
-            "phases": {
-                str(phase): {"bytes_up": each.up, "bytes_down": each.down}
-                for phase, each in traffic.items()
-            },
+            **suites.as_document(chosen, asked),
+            **_as_document(whole),
+            "phases": {str(phase): _as_document(each) for phase, each in traffic.items()},
+            "suites": {name: _as_document(each) for name, each in by_suite.items()},
             "client_seconds": client_seconds,
             "server_seconds": server_seconds,
         }
@@ -157,120 +144,37 @@ def params(
                 else "so many must turn up, and stay to the end",
             ),
             ("completion", f"dropouts end the round: {_chance(completion)}"),
+            ("suite", f"{chosen.suite}, {suites.in_words(chosen, asked)}"),
         ]
+        further = [
+            (f"with {name}", _in_words(each))
+            for name, each in by_suite.items()
+            if name != chosen.suite
+        ]
+        if chosen.active:
+            document["blame"] = _as_document(blame)
+            further.insert(0, ("blame takes", _in_words(blame)))
         if noise is not None:
             document["noise"] = planned_noise.as_document(noise, chosen)
-        further = [] if noise is None else planned_noise.in_words(noise, chosen)
+            further += planned_noise.in_words(noise, chosen, asked)
         options.echo(chosen, document, facts, further, json=as_json)
+
+
+def _total(params: RoundParams) -> Traffic:
+    """Return the bytes of a client in all phases."""
+    phases = client_traffic(params, client_id=params.n_clients - 1).values()
+    return Traffic(sum(one.up for one in phases), sum(one.down for one in phases))
+
+
+def _as_document(traffic: Traffic) -> options.Document:
+    return {"bytes_up": traffic.up, "bytes_down": traffic.down}
+
+
+def _in_words(traffic: Traffic) -> str:
+    return f"{volume(traffic.up)} sent, {volume(traffic.down)} received"
 
 
 def _chance(bits: float | None) -> str:
     if bits is None:
         return "never"
     return f"at most 2^-{bits:.1f}" if bits else "with so many of so few"
-
-
-def estimate(params: RoundParams, dropped: int) -> tuple[float, float]:
-    """Estimate the seconds of a client and of the server in a whole round.
-
-    The seconds are of one core of this machine, from timings of the round's operations, which
-    take less than a second. `dropped` clients drop out after sharing their keys, when dropouts
-    cost the server most.
-    """
-    n, others = params.n_clients, params.holders - 1
-    agree, make_pair, check, seal, find = _keys()
-    mask, take = _vectors(params)
-    share, rebuild = _shares(params, dropped)
-    lattice = 0.0 if params.suite == "x25519" else _lattice()
-    client = 2 * make_pair + others * (2 * agree + 2 * seal + lattice + mask)
-    client += mask + take + share
-    survivors = n - dropped
-    # no input has masks between two dropped-out clients
-    pairs = dropped * others * survivors / max(1, n - 1)
-    server = (
-        n * 2 * check
-        + survivors * (take + rebuild + mask)
-        + dropped * (rebuild + make_pair)
-        + pairs * (find + mask)
-    )
-    return client, server
-
-
-def _keys() -> tuple[float, float, float, float, float]:
-    """Return the seconds of work with keys.
-
-    The work is a key agreement, a new key pair, a check of a key, a sealing, and a mask key
-    from a client's revealed masking seed.
-    """
-    mine, theirs = (keys.KeyPair(os.urandom(keys.SEED_BYTES)) for _ in range(2))
-    session = os.urandom(keys.SEED_BYTES)
-    one = np.ones(1, np.uint64), keys.rows_of([theirs.public])
-
-    def agree() -> None:
-        shared = keys.rows_of([mine.agree(theirs.public) or b""])
-        agreed = pair_masks.agreements(shared, session, (0, mine.public), *one)
-        pair_masks.mask_keys(agreed, session, 0, one[0])
-
-    def find_keys() -> None:
-        agreed = pair_masks.revealed_agreements(mine, session, 0, *peers)
-        pair_masks.mask_keys(agreed, session, 0, peers[0])
-
-    make_pair = mean_seconds(lambda: keys.KeyPair.masking(os.urandom(keys.SEED_BYTES)))
-    check = mean_seconds(lambda: keys.is_usable(mine.public))
-    peers = np.ones(_PEERS, np.uint64), keys.rows_of([theirs.public] * _PEERS)
-    shares = np.zeros((_PEERS, 2 * SHARE_BYTES), np.uint8)
-    seal = mean_seconds(lambda: sealing.seal(peers[1], session, 0, peers[0], shares))
-    find = mean_seconds(find_keys)
-    return mean_seconds(agree), make_pair, check, seal / _PEERS, find / _PEERS
-
-
-def _lattice() -> float:
-    """Return the seconds of an encapsulation and a decapsulation of ML-KEM."""
-    pair = KemPair(os.urandom(SEED_BYTES))
-    return mean_seconds(lambda: pair.decapsulate(encapsulate(pair.public)[1]))
-
-
-def _vectors(params: RoundParams) -> tuple[float, float]:
-    """Return the seconds of a mask, and of unpacking and adding a vector, at full length."""
-    ring, size = params.ring, min(params.elements, _ELEMENTS)
-    values, total = ring.zeros(size), ring.zeros(size)
-    masks = MaskSum()
-    for i in range(_MASKS):
-        masks.add(os.urandom(16), negate=bool(i % 2))
-    packed = _fast.pack_bits(values, ring.bits)
-
-    def take() -> None:
-        _fast.unpack_bits(packed, ring.bits, values)
-        ring.add_into(total, values)
-
-    scale = params.elements / size
-    mask = mean_seconds(lambda: masks.apply(total, ring)) / _MASKS
-    ring.reduce(total)
-    return scale * mask, scale * mean_seconds(take)
-
-
-def _shares(params: RoundParams, dropped: int) -> tuple[float, float]:
-    """Return the seconds to share two secrets among all holders, and to rebuild a secret."""
-    # time large cohorts at a smaller scale, with the same ratio of threshold to holders
-    scale = max(1.0, params.holders / _SHARES)
-    holders, t = int(params.holders / scale), max(1, int(params.threshold / scale))
-    answered = max(t, round(holders * (1 - dropped / params.n_clients)))
-    points = np.arange(1, holders + 1, dtype=np.uint64)
-    secret = os.urandom(keys.SEED_BYTES)
-    limbs = np.tile(shamir.to_limbs(secret), 2)
-    rows = shamir.split_limbs(limbs, t, points, os.urandom)[:answered, None, :SHARE_LIMBS]
-    # on the complete graph all secrets have the same holders, and are checked together
-    together, power = (holders, 1) if params.neighbours is None else (1, 2)
-    shares = np.repeat(rows, together, axis=1)
-
-    def rebuild() -> None:
-        Recovery(t, b"").rebuild(
-            range(together),
-            lambda _, found: found == secret,
-            range(answered),
-            points[:answered],
-            shares,
-        )
-
-    split = mean_seconds(lambda: shamir.split_limbs(limbs, t, points, os.urandom))
-    return split * scale**2, mean_seconds(rebuild) / together * scale**power

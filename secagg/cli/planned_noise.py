@@ -15,6 +15,7 @@ from secagg.kit.table import Cell, Column, Table, as_json, print_table, volume
 from secagg.oneshot import OneShotParams
 from secagg.privacy import Plan, against, plan
 from secagg.protocol import ClientPolicy, RoundParams
+from secagg.protocol.suites import SuiteName
 
 DELTA = 1e-6
 """δ by default."""
@@ -107,7 +108,10 @@ def planned(
 
 
 def on_safe_graph(
-    plan: Plan, sigma: int, graph_of: Callable[[int], Recommendation]
+    plan: Plan,
+    sigma: int,
+    graph_of: Callable[[int], Recommendation],
+    suite: SuiteName | None,
 ) -> tuple[Recommendation, RoundParams]:
     """Return the first graph of `sigma` bits or more that suits a plan, and the parameters.
 
@@ -116,7 +120,8 @@ def on_safe_graph(
     while True:
         found = graph_of(sigma)
         try:
-            return found, plan.params(neighbours=found.neighbours, threshold=found.threshold)
+            k, t = found
+            return found, plan.params(neighbours=k, threshold=t, suite=suite)
         except ParameterError:
             if sigma >= _MOST_BITS:
                 raise
@@ -213,13 +218,17 @@ def _figures(plan: Plan) -> Document:
     }
 
 
-def in_words(plan: Plan, params: RoundParams) -> list[tuple[str, str]]:
-    """Return the rows of a table."""
+def in_words(
+    plan: Plan, params: RoundParams, suite: SuiteName | None = None
+) -> list[tuple[str, str]]:
+    """Return the rows of a table; `suite` is the suite of the option."""
     factors = plan.factors
     graph = {"neighbours": params.neighbours, "threshold": params.threshold}
     of_round, to_serve = _of(graph), _options(plan)
     if params.active:
         of_round, to_serve = f"{of_round}, security='active'", f"{to_serve} --security active"
+    if suite is not None:
+        of_round, to_serve = f"{of_round}, suite={suite!r}", f"{to_serve} --suite {suite}"
     share, sigma, step = float(plan.share), float(plan.sigma), plan.norm / plan.steps
     excess = f"dropouts {factors['dropouts']:.3f} × rounding {factors['rounding']:.3f}"
     signal = plan.norm / plan.error_norm()

@@ -11,7 +11,7 @@ import typer
 
 from secagg._check import check_integer
 from secagg.cli import console as options
-from secagg.cli import planned_noise, schedule
+from secagg.cli import planned_noise, schedule, suites
 from secagg.cli.addresses import (
     AggregatorKey,
     Authority,
@@ -117,6 +117,7 @@ def serve(
         ),
     ] = None,
     security: SecurityOption = "semi-honest",
+    suite: suites.SuiteOption = None,
     corrupt: options.Corrupt = CORRUPT,
     dropout: options.Dropout = DROPOUT,
     modulus_bits: options.FittingBits = None,
@@ -183,18 +184,21 @@ def serve(
             columns=names,
             noise=as_noise(noise),
             plan=plan,
+            suite=suites.as_chosen(suite),
         )
         # an error is shown before any client waits
         first = sums.params(0, aggregator)
-        privacy = told(first) | planned_noise.announced(plan, first)
+        shown = told(first) | planned_noise.announced(plan, first)
         prepare(out, last if calendar is None else None, folder, names)
         book = Book(out, sums, aggregator)
+        shown |= suites.as_document(first, sums.suite)
         hosting = Hosting(
             known, name, folder, deadline, kind, host, port, certificate, key, operator_port,
             allow_plain_http, None if plan is None else plan.budget,
         )  # fmt: skip
 
         async def add(session: Session) -> None:
+            suites.announce(first, sums.suite)
             session.watch(book.note)
             for number in book.numbers(last):
                 await _due(calendar, number)
@@ -229,7 +233,7 @@ def serve(
         finally:
             # the sums before a failure are written, so they are listed
             if as_json and not book.is_new:
-                typer.echo(to_json({"session": name, **privacy, "sums": book.documents()}))
+                typer.echo(to_json({"session": name, **shown, "sums": book.documents()}))
         if book.status:
             raise typer.Exit(book.status)
 

@@ -10,7 +10,7 @@ import typer
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors, check_sum, round_params
 from secagg.cli import console as options
-from secagg.cli import planned_noise
+from secagg.cli import planned_noise, suites
 from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError, TooFewSurvivors
 from secagg.graph.graph import CORRUPT, DROPOUT
@@ -52,6 +52,7 @@ def simulate(
     dropout: options.Dropout = DROPOUT,
     corrupt: options.Corrupt = CORRUPT,
     sigma: options.Sigma = 40,
+    suite: suites.SuiteOption = None,
     clip: options.Clip = 8.0,
     modulus_bits: options.ModulusBits = None,
     epsilon: planned_noise.Epsilon = None,
@@ -74,14 +75,14 @@ def simulate(
             clients, length, corrupt, dropout,
             epsilon=epsilon, delta=delta, rounds=rounds, norm=norm, bits=modulus_bits,
         )  # fmt: skip
-        encoding = FixedPoint(clip, rounding="nearest")
+        encoding, asked = FixedPoint(clip, rounding="nearest"), suites.as_chosen(suite)
         if plan is None:
             k, t = suggest_pair(
                 clients, corrupt, dropout, "semi-honest", chosen, threshold, sigma
             )
-            params = round_params(clients, t, k, length, encoding, modulus_bits)
+            params = round_params(clients, t, k, length, encoding, modulus_bits, asked)
         else:
-            params = plan.params(neighbours=chosen, threshold=threshold)
+            params = plan.params(neighbours=chosen, threshold=threshold, suite=asked)
             clip = 0.9 * plan.norm * (3 / length) ** 0.5  # norms of about 0.9 of the largest
         check_integer("seed", seed, 0, (1 << 32) - 1)
         vectors = RandomVectors(clients, length, clip, seed)
@@ -102,6 +103,7 @@ def simulate(
         if plan is None:
             check_sum(result.integers, result.survivors, vectors.__getitem__, encoding)
         document: options.Document = {
+            **suites.as_document(params, asked),
             "survivors": len(result.survivors),
             "exact": plan is None,
             "bytes_up": sum(result.bytes_up.values()) / clients,
@@ -113,11 +115,12 @@ def simulate(
         kind = "exact" if plan is None else "with noise"
         stayed = f"{kind}, of {len(result.survivors)} of {clients} vectors"
         facts, further = [("threshold t", str(params.threshold)), ("sum", stayed)], []
+        facts.append(("suite", f"{params.suite}, {suites.in_words(params, asked)}"))
         if plan is not None:
             found = _error(result, vectors, plan.norm)
             document |= {"error": found, "noise": planned_noise.as_document(plan, params)}
             further = [
-                *planned_noise.in_words(plan, params),
+                *planned_noise.in_words(plan, params, asked),
                 ("measured", f"{found:.3g} an element"),
             ]
         options.echo(params, document, facts, further, json=as_json)

@@ -12,6 +12,7 @@ import typer
 
 from secagg import statistics
 from secagg._files import replace_file
+from secagg.cli import suites
 from secagg.cli.addresses import (
     AggregatorKey,
     Authority,
@@ -57,6 +58,7 @@ from secagg.cli.studies import (
     MinSites,
     PerParameter,
     PlanFile,
+    first_params,
     open_ledger,
     policy_of,
     print_result,
@@ -66,6 +68,7 @@ from secagg.cli.studies import (
     tell_step,
     write_study,
 )
+from secagg.cli.suites import RequireHybrid, SuiteOption
 from secagg.cli.sums import Aggregator, prepare_files, summed
 from secagg.errors import ParameterError, RemoteProtocolError, SecAggError
 from secagg.kit.table import as_json as to_json
@@ -106,6 +109,7 @@ def serve(
     folder: State = None,
     name: Name = "study",
     security: SecurityOption = "semi-honest",
+    suite: SuiteOption = None,
     deadline: Deadline = 600.0,
     helpers: HelpersFile = None,
     identity: AggregatorKey = None,
@@ -133,7 +137,7 @@ def serve(
                 f"the registry has {counted(len(known), 'site')}, and this plan needs "
                 f"{needed}; add sites with secagg identity register"
             )
-        kind = as_security(security)
+        kind, chosen = as_security(security), suites.as_chosen(suite)
         aggregator = Aggregator.of(helpers, identity, authority, plain=allow_plain_http)
         if agreed.privacy is not None and agreed.privacy.by_helpers != (aggregator is not None):
             whose, remedy = "sites", "leave --helpers and --identity out"
@@ -152,7 +156,8 @@ def serve(
         keys = [(one.hpke, one.ed25519) for one in aggregator.helpers] if aggregator else []
 
         async def work(session: Session) -> None:
-            way = statistics.rounds(session, len(known), security=kind)
+            suites.announce(first, chosen)
+            way = statistics.rounds(session, len(known), security=kind, suite=chosen)
             if aggregator is not None:
                 way = statistics.one_shot(
                     session, len(known), run_id, keys, aggregator.endorsed, security=kind
@@ -161,15 +166,10 @@ def serve(
             studies.append(await statistics.collect(agreed, told, progress=told.begin))
             write_study(out, studies[0])
 
-        async def run() -> None:
-            if aggregator is not None:
-                # late, since every command imports this module
-                from secagg.statistics.sessions import one_shot_params
+        first = first_params(agreed, len(known), name, run_id, keys, kind, chosen)
 
-                study = statistics.Study(agreed)
-                first = one_shot_params(
-                    study, len(known), run_id, keys, security=kind, every=False
-                )
+        async def run() -> None:
+            if aggregator is not None and isinstance(first, OneShotParams):
                 await aggregator.ensure(first)
             await hosting.run(work)
 
@@ -256,6 +256,7 @@ def join(
             "same records the same file, and never copy, restore or delete it."
         ),
     ] = None,
+    require_hybrid: RequireHybrid = False,
     authority: Authority = None,
     patience: Patience = 600.0,
     min_count: MinCount = LEAST["min_count"],
@@ -284,7 +285,7 @@ def join(
         done, hint = attend(
             url, client, answers, identity, registry, helpers, authority, patience,
             allow_plain_http=allow_plain_http,
-            ledger=kept.cohorts(site.plan),
+            ledger=kept.cohorts(site.plan), require_hybrid=require_hybrid,
         )  # fmt: skip
         steps = sorted(number + 1 for number in done.rounds + done.reports)
         if as_json:

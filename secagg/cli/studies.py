@@ -9,6 +9,7 @@ import json
 import os
 import re
 import textwrap
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,8 +20,13 @@ from secagg import statistics
 from secagg._files import replace_file
 from secagg.cli.files import checked, read, refuse_device
 from secagg.cli.lines import fact
+from secagg.cli.suites import check_helpers
 from secagg.errors import ParameterError, needing
 from secagg.kit.table import as_json
+from secagg.oneshot import OneShotParams
+from secagg.protocol import RoundParams
+from secagg.protocol.shape import Security
+from secagg.protocol.suites import SuiteName
 
 if TYPE_CHECKING:
     from secagg.privacy import PrivacyLedger
@@ -72,6 +78,30 @@ def read_plan(path: Path) -> Plan:
 def read_study(path: Path) -> Study:
     """Return the study of a file that `secagg stats serve` wrote."""
     return checked(path, statistics.Study.of, read(path))
+
+
+def first_params(
+    plan: Plan,
+    n: int,
+    name: str,
+    run: bytes,
+    helpers: Collection[tuple[bytes, bytes]],
+    security: Security,
+    suite: SuiteName | None,
+) -> RoundParams | OneShotParams:
+    """Return the parameters of the first step, so that an error is shown before any site waits.
+
+    `run` is the name of the one-shot sums, and `helpers` are none in four exchanges.
+    """
+    # late, since every command imports this module
+    from secagg.statistics.sessions import one_shot_params, round_params
+
+    study = statistics.Study(plan)
+    if not helpers:
+        return round_params(study, n, name.encode(), security=security, suite=suite)
+    first = one_shot_params(study, n, run, helpers, security=security, every=False)
+    check_helpers(suite, first)
+    return first
 
 
 def open_ledger(path: Path) -> Ledger:

@@ -15,6 +15,7 @@ from secagg.cli.files import read_helpers, read_identity
 from secagg.cli.records import records_in
 from secagg.cli.requests import Request
 from secagg.cli.schedule import Schedule
+from secagg.cli.suites import check_helpers
 from secagg.cli.summands import suffix
 from secagg.encoding import Bounded, FixedPoint, Integers
 from secagg.errors import ParameterError
@@ -23,6 +24,7 @@ from secagg.oneshot.helper_files import HelperEntry
 from secagg.privacy import Plan
 from secagg.protocol import Identity, Registry, RoundParams
 from secagg.protocol.shape import Security
+from secagg.protocol.suites import SuiteName
 from secagg.server import RoundResult
 
 if TYPE_CHECKING:
@@ -112,6 +114,8 @@ class Sums:
     """Noise that the helpers of one-shot sums add, or None."""
     plan: Plan | None = None
     """Plan of the noise that the clients add in four exchanges, or None."""
+    suite: SuiteName | None = None
+    """Suite that the operator asks for; None: the parameters' default."""
 
     def __post_init__(self) -> None:
         if (clients := len(self.registry)) < 3:
@@ -178,6 +182,7 @@ class Sums:
                 security=self.security,
                 neighbours=neighbours,
                 threshold=threshold,
+                suite=self.suite,
             )
         return RoundParams.suggest(
             len(self.registry),
@@ -190,13 +195,14 @@ class Sums:
             threshold=threshold,
             session=name,
             modulus_bits=self.modulus_bits,
+            suite=self.suite,
         )
 
     def _one_shot(self, number: int, aggregator: Aggregator) -> OneShotParams:
         from secagg.session import bind
 
         message = self.request(number, aggregator).to_bytes()
-        return OneShotParams.suggest(
+        params = OneShotParams.suggest(
             len(self.registry),
             self.length,
             self.encoding,
@@ -210,6 +216,8 @@ class Sums:
             modulus_bits=self.modulus_bits,
             noise=self.noise,
         )
+        check_helpers(self.suite, params)
+        return params
 
 
 def prepare(

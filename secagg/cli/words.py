@@ -29,6 +29,8 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "security='active' at the server": ("secagg serve --security active",),
     "security='active'": ("--security active", "secagg serve --security active"),
     ", or require_active=False in the policy": ("",),
+    "suite='hybrid' at the server": ("secagg serve --suite hybrid",),
+    ", or require_hybrid=False in the policy": (", or leave out --require-hybrid", ""),
     " at the server, or state others in the client's policy: bounds=secagg.Bounds(encoding, "
     "max_weight)": ("",),
     "one_shot_policy is missing": ("--helpers is missing",),
@@ -119,7 +121,9 @@ def in_words_of(text: str, options: Mapping[str, str], *, client: bool) -> str:
         text = text.replace("; take ", f"; {_ASK} to take ")
     # a site of a study has another server, and no vector
     if "ledger" in options and "vector" not in options:
-        text = re.sub(r"\bsecagg serve (?=--(security|helpers))", "secagg stats serve ", text)
+        text = re.sub(
+            r"\bsecagg serve (?=--(security|suite|helpers))", "secagg stats serve ", text
+        )
     return text
 
 

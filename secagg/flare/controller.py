@@ -27,6 +27,7 @@ from secagg.flare.tasks import configuration, enrol
 from secagg.privacy import against
 from secagg.protocol import RoundParams
 from secagg.protocol.shape import Security
+from secagg.protocol.suites import SuiteName
 from secagg.server import RoundResult
 from secagg.session import Deadlines, Session
 
@@ -65,6 +66,9 @@ class SecAggFedAvg(SumFedAvg):
         `secagg.RoundParams.suggest`, 70 % of up to 100 sites.
     security : "semi-honest" or "active"
         See `secagg.RoundParams`. "active" takes sites with FLARE's certificates.
+    suite : "hybrid" or "x25519", optional
+        "hybrid" hides the updates from a later quantum computer, too. None: the default of
+        `secagg.RoundParams`.
     train_timeout : float
         Seconds for the training of a round, > 0. Later sites are not in the sum.
     exchange_timeout : float
@@ -90,6 +94,7 @@ class SecAggFedAvg(SumFedAvg):
         norm: float | None = None,
         threshold: int | None = None,
         security: Security = "semi-honest",
+        suite: SuiteName | None = None,
         train_timeout: float = 600.0,
         exchange_timeout: float = 60.0,
         attempts: int = 3,
@@ -98,7 +103,8 @@ class SecAggFedAvg(SumFedAvg):
         super().__init__(
             *args, clip=clip, max_weight=max_weight, fractional_bits=fractional_bits, **kwargs
         )
-        self.threshold, self.security, self.attempts = threshold, security, attempts
+        self.threshold, self.security, self.suite = threshold, security, suite
+        self.attempts = attempts
         self.train_timeout, self.exchange_timeout = train_timeout, exchange_timeout
         self.noise, self.norm = noise, norm
         numbers = self.num_clients, self.num_rounds, fractional_bits
@@ -151,6 +157,7 @@ class SecAggFedAvg(SumFedAvg):
     ) -> RoundResult:
         assert self._desk is not None, "run makes it"  # noqa: S101
         params = self._params(len(targets), length)
+        self.info(f"a sum of {len(targets)} sites, suite {params.suite}")
         if params.noise is not None:
             self.info(f"this sum has noise against {against(params)}")
         work = self._desk.session.round(params, message, cohort=list(targets))
@@ -169,6 +176,7 @@ class SecAggFedAvg(SumFedAvg):
                 threshold=self.threshold,
                 neighbours=None,
                 security=self.security,
+                suite=self.suite,
                 session=b"flare",
             )
         assert self.clip is not None, "checked"  # noqa: S101
@@ -177,6 +185,7 @@ class SecAggFedAvg(SumFedAvg):
             length,
             FixedPoint(clip=self.clip, fractional_bits=self.fractional_bits),
             security=self.security,
+            suite=self.suite,
             max_weight=self.max_weight,
             # a given threshold counts among all sites, on the complete graph
             neighbours="auto" if self.threshold is None else None,

@@ -56,6 +56,8 @@ class SitePolicy(FLComponent):
         Budget of this site's data in all sums of all jobs. The site takes no part in a sum
         without noise, or beyond the budget. What is spent is in a file of this site's
         workspace. Needs ``pip install "secagg[privacy]"``.
+    require_hybrid : bool
+        Reject all sums of suite "x25519", which a later quantum computer opens.
 
     Raises
     ------
@@ -78,13 +80,16 @@ class SitePolicy(FLComponent):
         max_weight: int | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
+        require_hybrid: bool = False,
     ) -> None:
         super().__init__()
         check_flag("require_active", require_active)
+        check_flag("require_hybrid", require_hybrid)
         check_integer("fractional_bits", fractional_bits, 0, 52)
         # FLARE's job API reads arguments from attributes of the same names
         self.min_clients, self.min_threshold = min_clients, min_threshold
         self.require_active, self.corrupt = require_active, corrupt
+        self.require_hybrid = require_hybrid
         self.sites = None if sites is None else list(sites)
         self.helpers = None if helpers is None else list(helpers)
         self.identity, self.kit = identity, kit
@@ -127,6 +132,7 @@ class SitePolicy(FLComponent):
             min_threshold=self.min_threshold,
             # semi-honest rounds have no certificates, so no names to compare with `sites`
             require_active=self._active or self.sites is not None,
+            require_hybrid=self.require_hybrid,
             corrupt=self.corrupt,
             bounds=self.bounds,
         )
@@ -152,6 +158,7 @@ class SitePolicy(FLComponent):
             min_threshold=self.min_threshold,
             min_clients=self.min_clients,
             require_active=self._active,
+            require_hybrid=self.require_hybrid,
             corrupt=self.corrupt,
             helpers=keys,
             bounds=self.bounds,

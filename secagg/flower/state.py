@@ -49,12 +49,12 @@ _SMALLEST = {
     "secagg-min-threshold": "min_threshold",
 }
 _HELPER_THRESHOLD = "secagg-min-helper-threshold"
-_ACTIVE = "secagg-require-active"
+_ACTIVE, _HYBRID = "secagg-require-active", "secagg-require-hybrid"
 _HELPERS = "secagg-helpers"
 _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys((*_SMALLEST, _HELPER_THRESHOLD), (int, "an integer")),
     **dict.fromkeys((EPSILON_KEY, DELTA_KEY), ((int, float), "a number")),
-    _ACTIVE: (bool, "true or false"),
+    **dict.fromkeys((_ACTIVE, _HYBRID), (bool, "true or false")),
     _HELPERS: (str, "the path of a file"),
     # read and validated elsewhere
     **dict.fromkeys((FOLDER_KEY, IDENTITY_KEY, REGISTRY_KEY), (object, "")),
@@ -124,8 +124,8 @@ def strictest(policy: ClientPolicy, config: UserConfig) -> ClientPolicy:
         Policy of the application's code.
     config : mapping
         Configuration of the node: ``secagg-min-clients``, ``secagg-min-cohort`` and
-        ``secagg-min-threshold``, int, and ``secagg-require-active``, bool. With
-        ``secagg-identity`` the node is in active sums only.
+        ``secagg-min-threshold``, int, ``secagg-require-active`` and ``secagg-require-hybrid``,
+        bool. With ``secagg-identity`` the node is in active sums only.
 
     Raises
     ------
@@ -139,6 +139,7 @@ def strictest(policy: ClientPolicy, config: UserConfig) -> ClientPolicy:
             value, own = int(config[key]), getattr(policy, name)
             stricter[name] = value if own is None else max(own, value)
     stricter["require_active"] = _active(policy, config)
+    stricter["require_hybrid"] = _hybrid(policy, config)
     return replace(policy, **stricter)  # type: ignore[arg-type]
 
 
@@ -151,8 +152,8 @@ def strictest_one_shot(policy: OneShotPolicy, config: UserConfig) -> OneShotPoli
         Policy of the application's code.
     config : mapping
         Configuration of the node: ``secagg-min-clients``, ``secagg-min-cohort`` and
-        ``secagg-min-helper-threshold``, int, ``secagg-require-active``, bool, and
-        ``secagg-helpers``, the path of a file of helpers.
+        ``secagg-min-helper-threshold``, int, ``secagg-require-active`` and
+        ``secagg-require-hybrid``, bool, and ``secagg-helpers``, the path of a file of helpers.
 
     Raises
     ------
@@ -177,6 +178,7 @@ def strictest_one_shot(policy: OneShotPolicy, config: UserConfig) -> OneShotPoli
         min_threshold=max(policy.min_threshold, int(config.get(_HELPER_THRESHOLD, 1))),
         min_clients=max(policy.min_clients, *(int(config[key]) for key in keys), 2),
         require_active=_active(policy, config),
+        require_hybrid=_hybrid(policy, config),
         helpers=helpers,
     )
 
@@ -185,6 +187,11 @@ def _active(policy: ClientPolicy | OneShotPolicy, config: UserConfig) -> bool:
     """Return True if a node is in active sums only."""
     # a semi-honest sum of signing nodes would be a way around what their keys are for
     return policy.require_active or IDENTITY_KEY in config or bool(config.get(_ACTIVE, False))
+
+
+def _hybrid(policy: ClientPolicy | OneShotPolicy, config: UserConfig) -> bool:
+    """Return True if a node is in sums of suite hybrid only."""
+    return policy.require_hybrid or bool(config.get(_HYBRID, False))
 
 
 def _check_keys(config: UserConfig) -> None:

@@ -30,6 +30,7 @@ from secagg.flower.wrapper import SecureStrategy, check_unweighted
 from secagg.privacy.noised import Noised
 from secagg.protocol import Phase
 from secagg.protocol.shape import Security
+from secagg.protocol.suites import SuiteName, as_suite
 from secagg.session import Deadlines
 from secagg.session.exchange import Exchange, at_once
 from secagg.session.expenses import Expenses
@@ -81,6 +82,9 @@ class SecAgg(SecureStrategy):
     security : "semi-honest" or "active"
         "active" protects nodes from a server that lies, by signatures and a fifth exchange on
         the complete graph. Each node needs an identity; see docs/flower.md.
+    suite : "hybrid" or "x25519", optional
+        "hybrid" hides the updates from a later quantum computer, too. None: the default of
+        `secagg.RoundParams`.
     registry : Registry, optional
         Public keys of the nodes' identities. Required if `security` is "active", an error
         otherwise.
@@ -127,6 +131,7 @@ class SecAgg(SecureStrategy):
         threshold: int | None = None,
         neighbours: int | None = None,
         security: Security = "semi-honest",
+        suite: SuiteName | None = None,
         registry: Registry | None = None,
         metrics: Mapping[str, float] | None = None,
         evaluate: Mapping[str, float] | None = None,
@@ -148,6 +153,8 @@ class SecAgg(SecureStrategy):
             raise ParameterError(
                 f"security must be 'semi-honest' or 'active', not {security!r}"
             )
+        if suite is not None:
+            as_suite(suite)
         if registry is not None:
             check_kind("registry", registry, Registry, "a secagg.Registry")
             if neighbours is not None:
@@ -189,7 +196,7 @@ class SecAgg(SecureStrategy):
         # over all starts of this strategy
         self._expenses = Expenses(None if self._noised is None else self._noised.budget)
         self._threshold, self._neighbours = threshold, neighbours
-        self._security, self._registry = security, registry
+        self._security, self._suite, self._registry = security, suite, registry
         self._key_timeout, self._poll = key_timeout, poll
 
     def _check_rounds(self, rounds: int) -> None:
@@ -215,6 +222,7 @@ class SecAgg(SecureStrategy):
             spend=lambda: self._expenses.spend(prepared.place, params),
         )
         self._expenses.check(params)
+        logger.info("secagg: a sum of %d nodes, suite %s", len(own), params.suite)
         keys = self._key_timeout
         # an exchange has one pull, also without time for another one
         training = timeout or sys.float_info.min
@@ -239,6 +247,7 @@ class SecAgg(SecureStrategy):
                 threshold=self._threshold,
                 neighbours=self._neighbours,
                 security=self._security,
+                suite=self._suite,
                 session=session,
             )
         return RoundParams.suggest(
@@ -246,6 +255,7 @@ class SecAgg(SecureStrategy):
             length,
             self._averages.encoding,
             security=self._security,
+            suite=self._suite,
             max_weight=self._max_weight,
             neighbours="auto" if self._threshold is None else self._neighbours,
             threshold=self._threshold,

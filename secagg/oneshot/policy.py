@@ -78,6 +78,8 @@ class OneShotPolicy:
     bounds : Bounds, optional
         Bounds of the client's input, which all parameters must have. None: the doors of this
         package, such as `secagg.session.take_part`, fix the bounds of the first sum.
+    require_hybrid : bool
+        Reject parameters of suite "x25519", which a later quantum computer opens.
 
     Raises
     ------
@@ -94,11 +96,13 @@ class OneShotPolicy:
     max_length: int = 1 << 28
     max_clients: int = 1 << 17
     bounds: Bounds | None = None
+    require_hybrid: bool = False
 
     def __post_init__(self) -> None:
         # numpy's numbers are accepted, and become Python's: sums of numpy's would wrap
         check_integer("min_threshold", self.min_threshold, 1, MAX_HELPERS)
-        check_flag("require_active", self.require_active)
+        for name in ("require_active", "require_hybrid"):
+            check_flag(name, getattr(self, name))
         check_integer("min_clients", self.min_clients, 2, 1 << 20)
         check_fractions(self.corrupt, 0.0)
         if self.colluders is not None:
@@ -188,6 +192,11 @@ class OneShotPolicy:
             raise ParameterError(
                 f"security is {params.security!r}, but this policy requires 'active'; take "
                 "security='active', or require_active=False in the policy"
+            )
+        if self.require_hybrid and params.suite != "hybrid":
+            raise ParameterError(
+                f"suite is {params.suite!r}, but this policy requires 'hybrid'; take helpers "
+                "of suite 'hybrid', or require_hybrid=False in the policy"
             )
         if params.length > self.max_length:
             raise ParameterError(

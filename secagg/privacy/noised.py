@@ -12,6 +12,7 @@ from secagg.privacy.budget import Budget
 from secagg.privacy.planning import Plan
 from secagg.protocol import Noise, RoundParams
 from secagg.protocol.shape import Security
+from secagg.protocol.suites import SuiteName
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class Noised:
         threshold: int | None,
         neighbours: int | None,
         security: Security,
+        suite: SuiteName | None,
         session: bytes,
     ) -> RoundParams:
         """Return the parameters of a sum of so many clients, with so many elements.
@@ -115,6 +117,7 @@ class Noised:
                 neighbours=graph,
                 threshold=threshold,
                 session=session,
+                suite=suite,
                 noise=self.noise,
                 min_survivors=self.min_survivors,
             )
@@ -128,7 +131,11 @@ class Noised:
                     f"another: secagg.privacy.plan({clients}, {length}, …)"
                 )
         return replace(self.plan, n_clients=clients).params(
-            session=session, security=security, neighbours=graph, threshold=threshold
+            session=session,
+            security=security,
+            suite=suite,
+            neighbours=graph,
+            threshold=threshold,
         )
 
 

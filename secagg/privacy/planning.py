@@ -19,6 +19,7 @@ from secagg.protocol import RoundParams
 from secagg.protocol.noise import LARGEST_SHARE, LEAST_SHARE, STEPS, Noise
 from secagg.protocol.shape import Security
 from secagg.protocol.suggestion import suggest_pair
+from secagg.protocol.suites import SuiteName
 
 _MOST_STEPS = 1 << 30
 _BITS = range(2, 63)
@@ -133,6 +134,7 @@ class Plan:
         security: Security = "semi-honest",
         neighbours: int | Literal["auto"] | None = "auto",
         threshold: int | None = None,
+        suite: SuiteName | None = None,
     ) -> RoundParams:
         """Return the parameters of a sum of this plan.
 
@@ -142,7 +144,7 @@ class Plan:
 
         Parameters
         ----------
-        session, security
+        session, security, suite
             See `RoundParams`.
         neighbours, threshold
             See `RoundParams.suggest`.
@@ -175,6 +177,7 @@ class Plan:
                 session=session,
                 count_clipped=self.count_clipped,
                 security=security,
+                suite=suite,
                 noise=self.noise,
                 min_survivors=m,
             )

@@ -124,8 +124,12 @@ def suggest_suite(n: int, holders: int, packed: int) -> SuiteName:
         "hybrid" if n is at most `HYBRID_UP_TO` and a client sends fewer bytes more than its
         vector has: 1,184 for its key and 1,216 for each other holder.
     """
-    more = KEM_KEY_BYTES + (holders - 1) * HYBRID_BYTES_A_PEER
-    return "hybrid" if n <= HYBRID_UP_TO and more < packed else "x25519"
+    return "hybrid" if n <= HYBRID_UP_TO and hybrid_bytes(holders) < packed else "x25519"
+
+
+def hybrid_bytes(holders: int) -> int:
+    """Return the bytes that a client sends more in suite hybrid, of `holders` holders."""
+    return KEM_KEY_BYTES + (holders - 1) * HYBRID_BYTES_A_PEER
 
 
 def _check_clients(n: int) -> None:

@@ -154,6 +154,22 @@ def client_traffic(
     return {phase: traffic[phase] for phase in NEXT[params.security]}
 
 
+def blame_traffic(params: RoundParams) -> Traffic:
+    """Return the bytes that signed hashes of shares take of `client_traffic`, in all phases.
+
+    They are 0 in the semi-honest variant. In the active variant they prove which client dealt
+    or revealed a wrong share.
+    """
+    if not params.active:
+        return Traffic(0, 0)
+    h = params.holders
+    up = 2 * HASH_BYTES * h, SIGNATURE_BYTES, SIGNATURE_BYTES, SIGNATURE_BYTES
+    parts = 32, SIGNATURE_BYTES, POINT_BYTES, 2 * HASH_BYTES, HASH_BYTES * path_length(h)
+    down = (part * (h - 1) for part in parts)
+    # the headers of empty fields are there in the semi-honest variant, too
+    return Traffic(*(sum(_bytes(size) - _bytes(0) for size in sizes) for sizes in (up, down)))
+
+
 def _message(*fields: int) -> int:
     """Return the bytes of a message: version, array header and tag before the fields."""
     return 3 + sum(fields)

@@ -11,6 +11,7 @@ from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.protocol import RoundParams
 from secagg.protocol.shape import Security
+from secagg.protocol.suites import SuiteName
 from secagg.server import RoundResult
 from secagg.session import HelperLink, Session, bind
 from secagg.statistics.noise import check_noise
@@ -69,7 +70,13 @@ async def collect(
     return study
 
 
-def rounds(session: Session, n: int, *, security: Security = "semi-honest") -> Ask:
+def rounds(
+    session: Session,
+    n: int,
+    *,
+    security: Security = "semi-honest",
+    suite: SuiteName | None = None,
+) -> Ask:
     """Return the way to sums by the four exchanges.
 
     Parameters
@@ -80,18 +87,26 @@ def rounds(session: Session, n: int, *, security: Security = "semi-honest") -> A
         Largest number of sites, ≥ 3.
     security : "semi-honest" or "active"
         See `RoundParams`.
+    suite : "hybrid" or "x25519", optional
+        See `RoundParams`; None: the default of each step's parameters.
     """
 
     async def ask(study: Study, sites: Collection[int] | None) -> RoundResult:
-        here = None if sites is None else len(sites)
-        params = round_params(study, n, session.name.encode(), security=security, sites=here)
+        here, name = None if sites is None else len(sites), session.name.encode()
+        params = round_params(study, n, name, security=security, suite=suite, sites=here)
         return await session.round(params, study.message(), cohort=sites)
 
     return ask
 
 
 def round_params(
-    study: Study, n: int, name: bytes, *, security: Security, sites: int | None = None
+    study: Study,
+    n: int,
+    name: bytes,
+    *,
+    security: Security,
+    suite: SuiteName | None = None,
+    sites: int | None = None,
 ) -> RoundParams:
     """Return the parameters of the next step's sum by the four exchanges.
 
@@ -104,11 +119,13 @@ def round_params(
         Name of the session.
     security : "semi-honest" or "active"
         See `RoundParams`.
+    suite : "hybrid" or "x25519", optional
+        See `RoundParams`.
     sites : int, optional
         Number of sites in the steps before. None: there was no step.
     """
     step, privacy, most = study.step, study.plan.privacy, n if sites is None else sites
-    suggest = partial(RoundParams.suggest, security=security, session=name)
+    suggest = partial(RoundParams.suggest, security=security, suite=suite, session=name)
     if privacy is None and sites is None:
         return suggest(most, step.length, step.encoding)
     if privacy is None or privacy.by_helpers:

@@ -43,3 +43,31 @@ def test_doors_with_noise_agree_with_the_plan(door: str, n: int) -> None:
     found = replace(doors.NOISED[door](n), session=b"session")
     assert found == doors.planned(n).params(session=b"session")
     ClientPolicy().check(found)
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+@pytest.mark.parametrize(
+    ("n", "length", "suite"),
+    [
+        (10, 100, "x25519"),
+        (10, 20_000, "hybrid"),
+        (200, 200_000, "hybrid"),
+        (400, 10**6, "x25519"),
+    ],
+)
+def test_doors_have_the_suite_of_the_one_function(
+    n: int, length: int, suite: str, security
+) -> None:
+    """The page of the parameters has the rule; no door has a default of its own."""
+    for name, door in doors.SUITES.items():
+        found = door(n, security, length=length)
+        assert found is None or found.suite == suite, name
+
+
+@pytest.mark.parametrize("suite", ["hybrid", "x25519"])
+def test_doors_pass_a_given_suite_on(suite: str) -> None:
+    for length in (100, 20_000):  # each default
+        for name, door in doors.SUITES.items():
+            assert door(10, length=length, suite=suite).suite == suite, name
+    for name, noised in doors.NOISED.items():
+        assert noised(10, suite=suite).suite == suite, name

@@ -76,7 +76,7 @@ DOORS = {
     "ClientPolicy": Door(
         ClientPolicy,
         {},
-        flags=("allow_two_clients", "require_active"),
+        flags=("allow_two_clients", "require_active", "require_hybrid"),
         counts=("min_clients", "min_threshold", "max_length", "sigma"),
         optional=("min_cohort", "colluders"),
         amounts=("corrupt", "dropout"),
@@ -84,7 +84,7 @@ DOORS = {
     "OneShotPolicy": Door(
         OneShotPolicy,
         {},
-        flags=("require_active",),
+        flags=("require_active", "require_hybrid"),
         counts=("min_clients", "min_threshold", "max_length", "max_clients"),
         optional=("colluders",),
         amounts=("corrupt",),

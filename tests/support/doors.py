@@ -29,6 +29,8 @@ from secagg.oneshot.suites import BoxKey
 from secagg.privacy import Plan, plan
 from secagg.protocol.key_files import registry_to_json
 from secagg.protocol.shape import Security
+from secagg.protocol.suites import SuiteName
+from secagg.statistics.sessions import round_params
 
 PAGE = Path(__file__).parents[2] / "docs" / "parameters.md"
 SIZES = (3, 5, 10, 50, 100, 200, 1000)
@@ -45,53 +47,74 @@ HELPERS = [
 ]
 
 
-def flower(n: int, security: Security = "semi-honest") -> RoundParams:
+def flower(n: int, security: Security = "semi-honest", **more: Any) -> RoundParams:
     from flwr.serverapp.strategy import FedAvg
 
     from secagg.flower import SecAgg
 
+    length = more.pop("length", 4)
     registry = served(n).registry if security == "active" else None
-    wrapped = SecAgg(FedAvg(), clip=1.0, max_weight=1, security=security, registry=registry)
-    return wrapped._params(n, 4, b"flower")
+    more |= {"security": security, "registry": registry}
+    wrapped = SecAgg(FedAvg(), clip=1.0, max_weight=1, **more)
+    return wrapped._params(n, length, b"flower")
 
 
-def flare(n: int, security: Security = "semi-honest") -> RoundParams:
+def flare(n: int, security: Security = "semi-honest", **more: Any) -> RoundParams:
     from secagg.flare import SecAggFedAvg
 
-    return SecAggFedAvg(clip=1.0, num_clients=n, security=security)._params(n, 4)
+    length = more.pop("length", 4)
+    return SecAggFedAvg(clip=1.0, num_clients=n, security=security, **more)._params(n, length)
 
 
-def served(n: int, security: Security = "semi-honest") -> Sums:
+def served(n: int, security: Security = "semi-honest", length: int = 4, **more: Any) -> Sums:
     registry = Registry(dict(enumerate(IDENTITIES[:n])))
-    shape = (registry, 4, ENCODING, None, None, security, CORRUPT, DROPOUT)
-    return Sums(*shape, name="session", run=b"run")
+    shape = (registry, length, ENCODING, None, None, security, CORRUPT, DROPOUT)
+    return Sums(*shape, name="session", run=b"run", **more)
 
 
-def serve(n: int, security: Security = "semi-honest") -> RoundParams:
-    return served(n, security).params(0, None)
+def serve(n: int, security: Security = "semi-honest", **more: Any) -> RoundParams:
+    return served(n, security, **more).params(0, None)
 
 
-def params(n: int, security: Security = "semi-honest") -> RoundParams | None:
+def options(length: int = 4, suite: SuiteName | None = None) -> list[str]:
+    """Return the options of a command for the length of a vector, and for a suite."""
+    return ["--length", f"{length}"] + ([] if suite is None else ["--suite", suite])
+
+
+def params(n: int, security: Security = "semi-honest", **more: Any) -> RoundParams | None:
     if security == "active":
         return None
     with patch.object(cli_params, "estimate", lambda *_: (0.0, 0.0)):
-        ran = CliRunner().invoke(app, ["params", "--clients", str(n), "--json"])
+        command = ["params", "--clients", str(n), "--json", *options(**more)]
+        ran = CliRunner().invoke(app, command)
     shown = json.loads(ran.stdout)
-    chosen = {name: shown[name] for name in ("threshold", "neighbours")}
-    return RoundParams(n_clients=n, length=4, encoding=ENCODING, **chosen)
+    chosen = {name: shown[name] for name in ("threshold", "neighbours", "suite", "length")}
+    return RoundParams(n_clients=n, encoding=ENCODING, **chosen)
 
 
-def simulate(n: int, security: Security = "semi-honest") -> RoundParams | None:
+def simulate(n: int, security: Security = "semi-honest", **more: Any) -> RoundParams | None:
     if security == "active":
         return None
     chosen = ParameterError("the parameters are chosen")
     with patch.object(cli_simulate, "simulate_round", side_effect=chosen) as simulated:
-        CliRunner().invoke(app, ["simulate", "--clients", str(n), "--length", "4"])
+        CliRunner().invoke(app, ["simulate", "--clients", str(n), *options(**more)])
     return simulated.call_args.args[1]
 
 
-def fedmf(n: int, security: Security = "semi-honest") -> RoundParams | None:
-    return None if security == "active" else SecAggSum().params(n, 4, ENCODING, b"fedmf")
+def statistics(n: int, security: Security = "semi-honest", **more: Any) -> RoundParams:
+    """Return the parameters of a study's step, which is as long as its table."""
+    length = more.pop("length", 4)
+    step = SimpleNamespace(length=length, encoding=ENCODING)
+    study: Any = SimpleNamespace(step=step, plan=SimpleNamespace(privacy=None))
+    return round_params(study, n, b"study", security=security, **more)
+
+
+def fedmf(
+    n: int, security: Security = "semi-honest", length: int = 4, **more: Any
+) -> RoundParams | None:
+    if security == "active":
+        return None
+    return SecAggSum(**more).params(n, length, ENCODING, b"fedmf")
 
 
 def one_shot_flower(n: int) -> OneShotParams:
@@ -156,7 +179,7 @@ ONE_SHOT = {
 }
 
 
-NOISE = ("--epsilon", "2", "--rounds", "3", "--norm", "1", "--length", "4")
+NOISE = ("--epsilon", "2", "--rounds", "3", "--norm", "1")
 
 
 def planned(n: int) -> Plan:
@@ -164,35 +187,38 @@ def planned(n: int) -> Plan:
     return plan(n, 4, norm=1, epsilon=2, delta=1e-6, rounds=3)
 
 
-def noised_flower(n: int) -> RoundParams:
+def noised_flower(n: int, **more: Any) -> RoundParams:
     from flwr.serverapp.strategy import FedAvg
 
     from secagg.flower import SecAgg
 
-    return SecAgg(FedAvg(), noise=planned(n))._params(n, 4, b"flower")
+    return SecAgg(FedAvg(), noise=planned(n), **more)._params(n, 4, b"flower")
 
 
-def noised_flare(n: int) -> RoundParams:
+def noised_flare(n: int, **more: Any) -> RoundParams:
     from secagg.flare import SecAggFedAvg
 
     noise = {"epsilon": 2, "delta": 1e-6}
-    return SecAggFedAvg(noise=noise, norm=1.0, num_clients=n, num_rounds=3)._params(n, 4)
+    more |= {"num_clients": n, "num_rounds": 3}
+    return SecAggFedAvg(noise=noise, norm=1.0, **more)._params(n, 4)
 
 
-def noised_params(n: int) -> RoundParams:
+def noised_params(n: int, **more: Any) -> RoundParams:
     with patch.object(cli_params, "estimate", lambda *_: (0.0, 0.0)):
-        ran = CliRunner().invoke(app, ["params", "--clients", str(n), "--json", *NOISE])
+        command = ["params", "--clients", str(n), "--json", *NOISE, *options(**more)]
+        ran = CliRunner().invoke(app, command)
     return RoundParams.from_bytes(bytes.fromhex(json.loads(ran.stdout)["noise"]["parameters"]))
 
 
-def noised_simulate(n: int) -> RoundParams:
+def noised_simulate(n: int, **more: Any) -> RoundParams:
     chosen = ParameterError("the parameters are chosen")
     with patch.object(cli_simulate, "simulate_round", side_effect=chosen) as simulated:
-        CliRunner().invoke(app, ["simulate", "--clients", str(n), *NOISE])
+        command = ["simulate", "--clients", str(n), *NOISE, *options(**more)]
+        CliRunner().invoke(app, command)
     return simulated.call_args.args[1]
 
 
-def noised_serve(n: int) -> RoundParams:
+def noised_serve(n: int, **more: Any) -> RoundParams:
     chosen = ParameterError("the parameters are chosen")
     with (
         TemporaryDirectory() as name,
@@ -200,10 +226,13 @@ def noised_serve(n: int) -> RoundParams:
     ):
         path = Path(name, "clients.json")
         path.write_text(registry_to_json(dict(enumerate(IDENTITIES[:n]))))
-        CliRunner().invoke(app, ["serve", str(path), "--out", name, *NOISE])
+        command = ["serve", str(path), "--out", name, *NOISE, *options(**more)]
+        CliRunner().invoke(app, command)
     return announced.call_args.args[1]
 
 
+SUITES = {**ROUNDS, "statistics": statistics}
+"""Doors of rounds, also of studies, whose thresholds are not all of the one function."""
 NOISED = {
     "Flower": noised_flower,
     "FLARE": noised_flare,

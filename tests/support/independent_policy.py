@@ -156,6 +156,7 @@ class OneShotPolicy:
     max_length: int = 2**28
     max_clients: int = 2**17
     bounds: tuple[bytes, int | None] | None = None
+    require_hybrid: bool = False
 
     def in_range(self) -> bool:
         return (
@@ -194,4 +195,5 @@ class OneShotPolicy:
         if c is None:
             c = rounded_up(self.corrupt, population)
         active = p.active or not self.require_active
-        return active and p.d <= self.max_length and smallest >= c + 2
+        hybrid = p.suite == "hybrid" or not self.require_hybrid
+        return active and hybrid and p.d <= self.max_length and smallest >= c + 2

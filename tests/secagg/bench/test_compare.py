@@ -179,7 +179,10 @@ def test_secret_sharing_bytes_are_those_of_the_formulas() -> None:
     phases: list[tuple[str, int, int]] = []
     row = ss.measure(case, lambda *step: phases.append(step))
     params = ss.parameters(case)
-    assert (row.setting, row.error) == ("k = all others, t = 21, 3 drop out", 0.0)
+    assert (row.setting, row.error) == (
+        "x25519, k = all others, t = 21, 3 drop out",
+        0.0,
+    )
     most = sum(phase.up for phase in client_traffic(params, client_id=29).values())
     assert most - 40 < row.bytes_up.value <= most  # ids and shares of the clients that are left
     assert row.client.seconds.measured

@@ -86,6 +86,11 @@ def test_least_number_of_clients_is_demanded_of_every_sum(tmp_path, monkeypatch)
     assert asked["four"] == ClientPolicy(min_clients=5, min_cohort=5, min_threshold=5)
     assert asked["one"].min_clients == 5
     assert join("http://127.0.0.1:9", tmp_path, "a", "a", "--min-clients", 2).exit_code == 2
+    assert not asked["one"].require_hybrid
+    hybrid = ("--require-hybrid", "--helpers", tmp_path / "h.json")
+    assert join("http://127.0.0.1:9", tmp_path, "a", "a", *hybrid).exit_code == 0
+    assert asked["four"] == ClientPolicy(require_hybrid=True)
+    assert asked["one"].require_hybrid
 
 
 EVIL = "\x1b[2J\x1b]0;x\x07\x9b31m\u202e\u2066\r\nsecagg: sums: 1\ud800"

@@ -14,17 +14,18 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-import secagg.cli.params
+import secagg.cli.estimates
 import secagg.cli.simulate
 from harness import make_params
 from secagg import FixedPoint, Integers, RoundParams
 from secagg.cli import app, planned_noise
-from secagg.cli.params import estimate
+from secagg.cli.estimates import estimate
 from secagg.cli.simulate import dropouts
 from secagg.graph import recommend
 from secagg.kit import timing
 from secagg.privacy import against, plan
-from secagg.protocol.traffic import client_traffic
+from secagg.protocol.suites import NAMES
+from secagg.protocol.traffic import Traffic, blame_traffic, client_traffic
 
 SMALL = ("simulate", "--clients", "12", "--length", "50")
 
@@ -55,6 +56,51 @@ def test_params_prints_the_recommendation_and_its_bytes() -> None:
     }
     assert min(shown["client_seconds"], shown["server_seconds"]) > 0
     assert shown["modulus_bits"] == 32
+    assert "blame" not in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "suite", "why"),
+    [
+        (("--length", "100000"), "hybrid", "adds 122 kB to a vector of 400 kB"),
+        (("--length", "1000"), "x25519", "hybrid would add 122 kB to a vector of 4 kB"),
+        (("--length", "1000", "--suite", "hybrid"), "hybrid", "--suite"),
+        (("--clients", "400", "--length", "1000000"), "x25519", "above 300 clients"),
+    ],
+)
+def test_params_says_which_suite_and_why(
+    options: tuple[str, ...], suite: str, why: str
+) -> None:
+    command = ("params", "--clients", "100", *options)
+    shown = document(*command)
+    assert (shown["suite"], why in shown["suite_why"]) == (suite, True)
+    other = next(name for name in NAMES if name != suite)
+    table = invoke(*command).stdout
+    assert f"{suite}, {shown['suite_why']}" in " ".join(table.split())
+    assert f"with {other}" in table
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_params_prints_the_bytes_of_both_suites_and_of_blame(security: str) -> None:
+    shown = document("params", "--clients", "10", "--length", "500", "--security", security)
+    of_active = {"security": security, "session": bytes(64)} if security == "active" else {}
+    for suite, found in shown["suites"].items():
+        params = RoundParams(
+            n_clients=10,
+            threshold=shown["threshold"],
+            length=500,
+            encoding=FixedPoint(8.0),
+            suite=suite,
+            **of_active,
+        )
+        phases = client_traffic(params, client_id=9).values()
+        whole = [sum(phase.up for phase in phases), sum(phase.down for phase in phases)]
+        assert [found["bytes_up"], found["bytes_down"]] == whole
+    blame = blame_traffic(params)
+    assert shown.get("blame") == (
+        {"bytes_up": blame.up, "bytes_down": blame.down} if of_active else None
+    )
+    assert (blame == Traffic(0, 0)) == (security == "semi-honest")
 
 
 def test_params_plans_noise() -> None:
@@ -304,34 +350,47 @@ from secagg.cli import main; main()"""
     assert re.fullmatch(expected, ran.stderr)
 
 
+@pytest.mark.parametrize("suite", NAMES)
 @pytest.mark.parametrize(
-    ("n", "neighbours", "length", "dropped"),
-    [(20, None, 100, 2), (20, None, 1 << 20, 0), (30, 8, 100, 3), (2048, None, 100, 512)],
+    ("n", "neighbours", "length", "dropped", "security"),
+    [
+        (20, None, 100, 2, "semi-honest"),
+        (20, None, 100, 2, "active"),
+        (20, None, 1 << 20, 0, "active"),
+        (30, 8, 100, 3, "semi-honest"),
+        (2048, None, 100, 512, "semi-honest"),
+    ],
 )
-def test_estimate_multiplies_times_by_counts(monkeypatch, n, neighbours, length, dropped):
+def test_estimate_multiplies_times_by_counts(
+    monkeypatch, suite, n, neighbours, length, dropped, security
+):
     """If every primitive takes a second, the estimate is the counts of docs/parameters.md."""
 
     def one_second(call: Callable[[], object]) -> float:
         call()
         return 1.0
 
-    monkeypatch.setattr(secagg.cli.params, "mean_seconds", one_second)
+    monkeypatch.setattr(secagg.cli.estimates, "mean_seconds", one_second)
     g = n if neighbours is None else neighbours + 1
-    params = make_params(n, neighbours=neighbours, length=length, encoding=Integers(max=3))
+    params = make_params(
+        n, neighbours=neighbours, length=length, encoding=Integers(max=3), suite=suite,
+        security=security,
+    )  # fmt: skip
+    hybrid, active, bulk = suite == "hybrid", security == "active", 1 / 64
     vector = max(1, length / 2**18)
     large = max(1, g / 512)
     mask, share = vector / 8, large**2
     rebuild = large / min(g, 512) if neighbours is None else large**2
     left = n - dropped
     client, server = estimate(params, dropped)
-    assert (params.suite == "hybrid") == (length == 1 << 20)
-    peer = 2 + 2 / 64 + (params.suite == "hybrid")  # and ML-KEM
-    assert client == pytest.approx(2 + peer * (g - 1) + g * mask + vector + share)
+    # two agreements, two seals; ML-KEM twice and secrets; hashes thrice and three signatures
+    peer = 2 + 2 * bulk + hybrid * (2 + bulk) + active * (3 * bulk + 3)
+    assert client == pytest.approx(2 + hybrid + peer * (g - 1) + g * mask + vector + share)
     assert server == pytest.approx(
-        2 * n
-        + left * (vector + mask)
+        n * (2 + hybrid + active * (5 + (g - 1) * bulk))
+        + left * (vector + mask + active * (g - 1) * bulk)
         + n * rebuild
-        + dropped * (1 + (g - 1) * left / (n - 1) * (1 / 64 + mask))
+        + dropped * (1 + (g - 1) * left / (n - 1) * ((1 + hybrid) * bulk + mask))
     )
 
 

@@ -20,7 +20,7 @@ from secagg.cli import app, sums
 from secagg.cli.console import call_clients
 from secagg.cli.files import create_identity, read_registry, write_keys
 from secagg.cli.notices import notices
-from secagg.cli.sums import Sums, prepare, summed
+from secagg.cli.sums import Aggregator, Sums, prepare, summed
 from secagg.encoding import FixedPoint
 from secagg.errors import ClippingWarning
 from secagg.server import RoundResult
@@ -154,6 +154,52 @@ def test_least_number_of_clients_is_demanded_of_the_session(folder):
     assert asyncio.run(sums.next(Asked(), 0, None)) == (4, 4)
     for wrong in (1, 5):
         rejected(serve("--out", "sums", "--min-clients", wrong), "--min-clients", str(wrong))
+
+
+@pytest.mark.parametrize(
+    ("length", "more", "suite", "why"),
+    [
+        (5, (), "x25519", "would add 4.83 kB to a vector of 15 B"),
+        (5000, (), "hybrid", "adds 4.83 kB to a vector of 14.4 kB"),
+        (5, ("--suite", "hybrid"), "hybrid", "--suite"),
+        (5000, ("--suite", "x25519"), "x25519", "--suite"),
+    ],
+)
+def test_suite_is_shown_and_kept_in_the_record(folder, monkeypatch, length, more, suite, why):
+    ran_with = []
+
+    async def finished(own, *_):
+        ran_with.append(own.params(0, None).suite)
+        return FINISHED
+
+    monkeypatch.setattr(Sums, "next", finished)
+    ran = serve("--out", "sums", "--length", length, "--json", *more)
+    shown = json.loads(ran.stdout)
+    assert (ran.exit_code, shown["suite"], ran_with) == (3, suite, [suite])
+    assert why in shown["suite_why"]
+    assert f"suite: {suite}, {shown['suite_why']}" in ran.stderr.splitlines()
+    record = json.loads(Path(shown["sums"][0]["record"]).read_text())
+    assert record["parameters"]["suite"] == suite
+
+
+def test_suite_of_one_shot_sums_is_of_the_helpers_keys(folder, monkeypatch):
+    async def nothing(*_):
+        raise BudgetSpent("enough")
+
+    async def waited(*_):
+        pass
+
+    create_identity(folder / "a.pem")
+    keygen = ["helper", "keygen", "journal", "--suite", "x25519", "--json"]
+    entry = json.loads(CliRunner().invoke(app, keygen).stdout)
+    (folder / "h.json").write_text(json.dumps([entry | {"url": "http://127.0.0.1:9"}]))
+    helpers = ("--helpers", "h.json", "--identity", "a.pem", "--threshold", 1)
+    rejected(serve("--out", "sums", *helpers, "--suite", "hybrid"), "--suite", "secagg helper")
+    monkeypatch.setattr(Aggregator, "ensure", waited)
+    monkeypatch.setattr(Sums, "next", nothing)
+    for more in ((), ("--suite", "x25519")):
+        ran = serve("--out", "sums", *helpers, *more)
+        assert "suite: x25519, of the helpers' keys" in ran.stderr.splitlines()
 
 
 def test_two_clients_are_too_few(folder):

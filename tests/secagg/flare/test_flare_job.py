@@ -144,7 +144,9 @@ def test_site_rejects_tasks_without_the_protocol(name):
 
 
 @pytest.mark.parametrize(
-    "policy", [{"require_active": True}, {"min_clients": 5}, {"clip": 1.0}], ids=str
+    "policy",
+    [{"require_active": True}, {"require_hybrid": True}, {"min_clients": 5}, {"clip": 1.0}],
+    ids=str,
 )
 def test_sites_decline_rounds_below_their_policy(policy: dict[str, Any]) -> None:
     four = sites(**policy)
@@ -153,6 +155,11 @@ def test_sites_decline_rounds_below_their_policy(policy: dict[str, Any]) -> None
         network.run(controller(attempts=1))
     assert network.codes["take_part"] == [ReturnCode.EXECUTION_EXCEPTION] * 4
     assert not any(site.trainer.rounds for site in four)
+
+
+def test_sites_that_require_hybrid_are_in_a_sum_of_it():
+    found = added(Network(sites(require_hybrid=True)), num_rounds=1, suite="hybrid")
+    np.testing.assert_allclose(found, 10 / 8 / 4, atol=2**-15)
 
 
 def test_first_round_fixes_the_bounds_of_all_jobs():

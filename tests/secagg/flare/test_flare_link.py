@@ -200,7 +200,8 @@ def test_policy_of_a_site_is_validated(wrong: dict[str, Any]) -> None:
 
 
 def test_policy_of_a_site_has_its_demands() -> None:
-    demands = {"min_clients": 7, "min_threshold": 5, "require_active": True}
+    demands = {"min_clients": 7, "min_threshold": 5}
+    demands |= {"require_active": True, "require_hybrid": True}
     policy = SitePolicy(**demands, corrupt=0.2, helpers=["01" * 32])
     assert policy.rounds == ClientPolicy(**demands, corrupt=0.2)
     assert policy.one_shot == OneShotPolicy(**demands, helpers=frozenset([b"\1" * 32]))
@@ -247,7 +248,8 @@ def test_wrong_policy_ends_the_task_without_a_text(fails, monkeypatch, caplog):
     assert "4711" not in caplog.text
 
 
-SITE = {"require_active": FLAGS, "min_clients": COUNTS, "min_threshold": COUNTS}
+SITE = {"require_active": FLAGS, "require_hybrid": FLAGS}
+SITE |= {"min_clients": COUNTS, "min_threshold": COUNTS}
 SITE |= {"fractional_bits": COUNTS, "corrupt": AMOUNTS}
 JOB = {"fractional_bits": COUNTS, "max_weight": COUNTS, "threshold": COUNTS}
 JOB |= {"clip": AMOUNTS, "train_timeout": AMOUNTS}

@@ -246,6 +246,7 @@ ARGUMENTS: list[tuple[str, list[Any]]] = [
 ]
 CONFIG: list[tuple[str, str]] = [
     ("secagg-require-active", "flags"),
+    ("secagg-require-hybrid", "flags"),
     ("secagg-min-clients", "counts"),
     ("secagg-min-cohort", "counts"),
     ("secagg-min-threshold", "counts"),
@@ -270,6 +271,12 @@ def test_arguments_of_rounds_are_strict(name: str, values: list[Any]) -> None:
     for value in values:
         with pytest.raises(ParameterError):
             wrapped(**{"threshold": 3, name: value})
+
+
+@pytest.mark.parametrize("value", ["HYBRID", "mlkem", "", b"hybrid", 1, True, ["hybrid"]])
+def test_suite_is_strict(value: Any) -> None:
+    with pytest.raises(ParameterError):
+        wrapped(suite=value)
 
 
 @pytest.mark.parametrize("value", AMOUNTS, ids=repr)

@@ -102,12 +102,15 @@ CONFIGURED = [
     ({}, {"secagg-min-clients": 0}, True),
     ({}, {"secagg-min-clients": True}, False),
     ({}, {"secagg-require-active": 1}, False),
+    ({}, {"secagg-require-hybrid": True}, False),
+    ({}, {"secagg-require-hybrid": False}, True),
     ({}, {"secagg-min-client": 3}, False),
     ({}, {"partition-id": 3, "secagg-require-active": False}, True),
     ({"min_clients": 5}, WEAK, True),
     ({"min_clients": 6}, WEAK, False),
     ({"min_cohort": 6}, WEAK, False),
     ({"require_active": True}, WEAK, False),
+    ({"require_hybrid": True}, {"secagg-require-hybrid": False}, False),
     ({"max_length": 5}, WEAK, False),
 ]
 
@@ -117,6 +120,14 @@ def test_check49_configuration_of_a_node_makes_its_policy_stricter(policy, confi
     nodes = {node: {**own, **config} for node, own in configs().items()}
     grid = LocalGrid(secure_app(ClientPolicy(**policy)), nodes)
     assert bool(run(grid, wrapped(on_failure="skip")).arrays) == accepted
+
+
+@pytest.mark.parametrize("suite", [None, "hybrid", "x25519"])
+def test_nodes_that_require_hybrid_are_in_no_other_sum(suite):
+    """A short vector is in suite x25519 by default."""
+    nodes = {node: {**own, "secagg-require-hybrid": True} for node, own in configs().items()}
+    found = run(LocalGrid(secure_app(), nodes), wrapped(on_failure="skip", suite=suite))
+    assert bool(found.arrays) == (suite == "hybrid")
 
 
 def test_configuration_of_a_run_has_no_part_in_the_policy():

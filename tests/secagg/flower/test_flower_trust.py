@@ -142,11 +142,13 @@ CONFIGURED = [
     ({}, {"secagg-min-helper-threshold": 3}, False),
     ({}, {"secagg-min-threshold": 100, "secagg-require-active": False}, True),
     ({}, {"secagg-require-active": True}, False),
+    ({}, {"secagg-require-hybrid": True}, False),
     ({}, {"secagg-identity": "key"}, False),
     ({"min_clients": 3, "min_threshold": 2}, WEAK, True),
     ({"min_clients": 5}, WEAK, False),
     ({"min_threshold": 3}, WEAK, False),
     ({"require_active": True}, WEAK, False),
+    ({"require_hybrid": True}, {"secagg-require-hybrid": False}, False),
 ]
 
 

@@ -95,6 +95,7 @@ def test_policy_rejects_weaker_parameters(three: Parties) -> None:
             OneShotPolicy(require_active=True),
             three.make_params(n_clients=5, security="semi-honest"),
         ),
+        (OneShotPolicy(require_hybrid=True), right),
     ]
     for policy, params in weaker:
         with pytest.raises(ParameterError):

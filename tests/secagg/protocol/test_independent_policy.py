@@ -297,6 +297,7 @@ def test_one_shot_sums_have_the_verdict_of_the_document(data: st.DataObject) -> 
         max_length=draw(st.just(1 << 28) | st.integers(1, 9)),
         max_clients=draw(st.just(1 << 17) | st.integers(2, n + 1)),
         bounds=draw(bounds()),
+        require_hybrid=draw(st.sampled_from([False, False, True])),
     )
     right = [one.sign(b"secagg/1 one-shot endorsed" + params.digest) for one in SECRETS]
     given_ = draw(st.sampled_from([[], right, right, right[::-1], right[:2], [b"x"]]))

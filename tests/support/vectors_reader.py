@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import independent_mlkem
 from secagg import (
     Bounded,
     Client,
@@ -24,7 +26,6 @@ from secagg import (
 )
 from secagg.client.client import answer_quietly
 from secagg.encoding import Lanes, Ring
-from secagg.protocol import messages
 
 FOLDER = Path(__file__).parents[1] / "vectors"
 Vector = dict[str, Any]
@@ -92,24 +93,24 @@ class Fed:
         return draw
 
 
-class Unhedged(Client):
+_encapsulated = cache(independent_mlkem.encapsulate)
+
+
+class Fixed(Client):
+    """A client whose encapsulations have given coins, by the receiver."""
+
+    coins: dict[int, bytes]
+
+    def _encapsulate(self, peer: int, public: bytes) -> tuple[bytes, bytes]:
+        super()._encapsulate(peer, public)  # its errors
+        return _encapsulated(public, self.coins[peer])
+
+
+class Unhedged(Fixed):
     """A client that takes seeds and coefficients from its entropy as they are."""
 
     def _hedged(self, *_: object) -> Fed:
         return self._entropy
-
-
-def same(kind: str, ours: bytes, theirs: bytes, params: RoundParams) -> bool:
-    """The two messages are the same, but for what encapsulates at random in suite hybrid."""
-    if kind != "share_keys" or params.suite == "x25519":
-        return ours == theirs
-    read = [
-        messages.decode(data, messages.ShareKeys, params, sender=None, phase="share_keys")
-        for data in (ours, theirs)
-    ]
-    sizes = {(len(m.sealed), len(m.dealt)) for m in read}
-    parts = {(m.sender, m.session, m.commitment, m.checks, m.hashes) for m in read}
-    return len(sizes) == len(parts) == 1
 
 
 class Replay:
@@ -157,14 +158,16 @@ class Replay:
             policy = ClientPolicy(min_clients=2, allow_two_clients=True)
         params = params_of(self.vector["parameters"], self.of[u]["rounding"])
         self.fed[u] = Fed(self.of[u]["draws"])
-        kind = Client if self.of[u]["hedged"] else Unhedged
+        kind = Fixed if self.of[u]["hedged"] else Unhedged
         kept = self.of[u]["kept_seal_seed"]
         sealing_key = None if kept is None else SealingKey(u)
         if sealing_key is not None:
             sealing_key.draw(lambda: b(kept))
         identity = self.identity(u) if params.active else None
         more = {"registry": self.registry, "sealing_key": sealing_key, "entropy": self.fed[u]}
-        return kind(u, params, policy=policy, identity=identity, **more)
+        client = kind(u, params, policy=policy, identity=identity, **more)
+        client.coins = {int(c["id"]): b(c["coins"]) for c in self.of[u]["coins"]}
+        return client
 
     def call(self, client: Client, phase: str, data: bytes) -> bytes:
         """Let a client send its message of this phase, in answer to `data`."""

@@ -40,6 +40,7 @@ def _advertise(out: Cases, r: Round, active: Round) -> None:
         "a KEM key a byte short": own[:-1],
         "32 bytes of a KEM key": own[:32],
     })  # fmt: skip
+    to("a KEM key a byte long", "encoding", kem_key=own + b"\0")
     for key in not_reduced(own):
         to("a KEM key that is not reduced", "public key", kem_key=key)
     second = {"accepted": [b]}
@@ -89,7 +90,7 @@ def _roster(out: Cases, r: Round, active: Round) -> None:
         "no KEM keys": b"",
         "a KEM key missing": kem[:-KEM],
         "KEM keys a byte short": kem[:-1],
-        "a KEM key too many": kem + kem[:KEM],
+        "KEM keys a byte long": kem + b"\0",
     })  # fmt: skip
     to("its KEM key altered", "own keys", kem_keys=flip(kem))
     without = roster_digest({v: (*entry[:2], b"") for v, entry in p.items()})

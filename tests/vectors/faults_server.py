@@ -54,8 +54,8 @@ def _advertise_signed(out: Cases, r: Round, other: Round) -> None:
     to("not in the registry", "unknown client", where={"from": 99}, sender=99, signature=b"")
     good, params = get(to.good, "signature"), r.params.digest()
     signed = signed_keys(params, a, *own)
-    label = b"secagg/2 signed "
-    survivors = signed.replace(label + b"keys", label + b"survivors")
+    survivors = signed.replace(b"secagg/4 signed keys", b"secagg/2 signed survivors")
+    assert survivors != signed
     to.each("signature", "signature", {
         "no signature": b"",
         "63 bytes of signature": good[:63],

@@ -25,7 +25,7 @@ def complaints(rounds: dict[str, Round]) -> Iterator[tuple]:
     good = of_complaints(r, 9, [1, 2, 5])
 
     def of(name: str, check: str, parts: Parts, client: int = 9, **judge: object) -> tuple:
-        return name, r, verdict(r, "complaints", client, parts), [check], judge
+        return name, r, verdict(r, "complaints", client, parts), check.split(" or "), judge
 
     yield of("c complaints", "count", good[:-3])
     yield of("no complaint", "count", good[:1])
@@ -47,7 +47,8 @@ def complaints(rounds: dict[str, Round]) -> Iterator[tuple]:
                      ("the path", -1)):  # fmt: skip
         # bit 4 of X makes another point of the tree
         bent = flip(one[2], at, 2 if at == 8 else 0)
-        yield of(f"one bit of {name}", "root", [*good[:3], bent, *good[4:]])
+        checks = "root" if at < 0 else "root or leaf"
+        yield of(f"one bit of {name}", checks, [*good[:3], bent, *good[4:]])
     of_other = opened(r, 9, 3)
     yield of("the leaf of another holder", "signature", [*good[:3], of_other, *good[4:]])
     yield of("a path a node short", "length", [*good[:6], good[6][:-32], *good[7:]])

@@ -174,7 +174,6 @@ def broken(good: bytes, most: int) -> Iterator[tuple[str, str, bytes]]:
         wrong = {
             "b32": {"of 31 bytes": value[:31], "of 33 bytes": value + b"\0", "empty": b""},
             "par": {"of 380 bytes": value.ljust(380, b"\0")},
-            "kem": {"of 1185 bytes": value.ljust(1185, b"\0")},
             "sig": {"of 65 bytes": value.ljust(65, b"\0")},
         }
         for fault, other in wrong.get(what, {}).items():

@@ -9,7 +9,7 @@ import pytest
 from secagg import Client, Phase, VaultError
 from secagg.client import stored
 from slots import Slot
-from vectors_reader import Replay, b, load, same
+from vectors_reader import Replay, b, load
 
 VECTORS = load("states")
 
@@ -44,8 +44,7 @@ def test_check27_state_bytes_and_the_messages_after_them(case: dict[str, Any]) -
     client.restore(b(case["bytes"]), slot)
     assert slot.key is None
     for due in replay.phases[replay.phases.index(phase) :]:
-        sent = replay.call(client, due, replay.answered(u, due))
-        assert same(due, sent, replay.sent[due][u], replay.params)
+        assert replay.call(client, due, replay.answered(u, due)) == replay.sent[due][u]
     assert client.phase is Phase.FINISHED
     assert not replay.fed[u].left
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
 
+import independent_dealing as independent
 from secagg import Identity, Registry
 from secagg.protocol import dealing
 from vectors_reader import Vector, b, load
@@ -70,3 +73,16 @@ def test_answers_of_a_holder(vector: Vector) -> None:
     answers = dealing.answer_list(dealers, kinds, hashes)
     assert answers == b(vector["answers"])
     assert is_signed(vector, dealing.signed_answer(SESSION, holder, answers))
+
+
+@pytest.mark.parametrize("count", range(1, 34))
+def test_two_implementations_make_the_same_tree(count: int) -> None:
+    leaves = [hashlib.sha256(bytes([i])).digest() for i in range(count)]
+    rows_ = np.frombuffer(b"".join(leaves), np.uint8).reshape(-1, 32)
+    nodes, places = dealing.tree(rows_), np.arange(count, dtype=np.uint64)
+    paths = nodes[dealing.siblings(count)]
+    assert nodes[-1].tobytes() == independent.root(leaves)
+    assert [p.tobytes() for p in paths] == [independent.path(leaves, at) for at in range(count)]
+    assert {root.tobytes() for root in dealing.roots(rows_, places, paths)} == {
+        independent.root(leaves)
+    }

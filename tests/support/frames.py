@@ -40,11 +40,12 @@ def leaks(error: BaseException, secrets: list[bytes], own: str) -> list[str]:
         for frame in frames_of(error)
         if frame.f_globals.get("__name__") != own
         for name, value in frame.f_locals.items()
-        if any(secret in data for data in _bytes_in(value) for secret in secrets)
+        if any(secret in data for data in bytes_in(value) for secret in secrets)
     ]
 
 
-def _bytes_in(root: object) -> Iterator[bytes]:
+def bytes_in(root: object) -> Iterator[bytes]:
+    """Yield the bytes of all that is reached from an object; also of arrays and ints."""
     todo, seen = [root], set()
     while todo:
         one = todo.pop()

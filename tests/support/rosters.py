@@ -37,3 +37,10 @@ def roster_of(
         ids=pack_ids(users),
         **dict(zip(FIELDS, columns, strict=True)),
     )
+
+
+def with_coefficient(kem_key: bytes, at: int, value: int) -> bytes:
+    """An encapsulation key with another coefficient: 3 × 256 of 12 bits each, then 32 bytes."""
+    number = int.from_bytes(kem_key, "little")
+    number += value - (number >> 12 * at & 0xFFF) << 12 * at
+    return number.to_bytes(len(kem_key), "little")

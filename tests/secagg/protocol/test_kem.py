@@ -11,17 +11,11 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import mlkem
 
 from harness import make_params
+from rosters import with_coefficient
 from secagg import Client, ClientPolicy, LocalProtocolError, ParameterError
 from secagg.protocol import kem
 
 SEED = bytes(range(64))
-
-
-def with_coefficient(public: bytes, at: int, value: int) -> bytes:
-    """The key with another coefficient: 12 bits each, 3 × 256 of them, then 32 bytes."""
-    number = int.from_bytes(public, "little")
-    number += value - (number >> 12 * at & 0xFFF) << 12 * at
-    return number.to_bytes(len(public), "little")
 
 
 def test_check07_keys_with_reduced_coefficients_alone_are_valid() -> None:

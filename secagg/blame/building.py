@@ -83,8 +83,8 @@ class Accuser:
         """Return a verdict on a dealer with shares that do not give the published secret.
 
         The secret of the first t shares is not published, or these t shares lie on the
-        polynomial of the published secret. With another share off this polynomial, in place of
-        one of them, t shares give another secret.
+        polynomial of the published secret. If another share is off this polynomial, t shares
+        with that share give another secret.
 
         Parameters
         ----------
@@ -155,16 +155,21 @@ class Accuser:
     def contribution(self, dealt: Dealing, places: Places, shares: U64, about: int) -> Verdict:
         """Return a verdict on a dealer whose check for a holder is not of the dealer's seed.
 
+        Shares that are not of the seed convict by themselves; see `shares`.
+
         Parameters
         ----------
         dealt : Dealing
         places : intp array, shape (m,)
             Places of t holders or more, ascending.
         shares : uint64 array, shape (m, 5)
-            Limbs of the holders' shares of the masking seed; the first t give the seed.
+            Limbs of the holders' shares of the masking seed.
         about : int
             Place of the holder with the wrong check.
         """
+        verdict = self.shares(dealt, dealing.S_SHARE, places, shares)
+        if verdict is not None:
+            return verdict
         laid, first = self._laid(dealt), slice(self._params.threshold)
         shown = laid.shown(dealing.S_SHARE, places[first], shares[first])
         parts = laid.signed, *shown, laid.opened(about)

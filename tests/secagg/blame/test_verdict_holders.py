@@ -136,9 +136,11 @@ def test_dealer_or_holder_of_an_answer_that_is_not_in_the_registry() -> None:
         rejects("unknown client", lambda r=rest: blame.check(data, Registry(r), POLICY))
 
 
-def contribution_of(round_: SignedRound, v: int, about: int) -> bytes:
-    at = np.arange(5)
-    return round_.accuser.contribution(round_.dealt[v], at, round_.shares[v][1, at], about).data
+def contribution_of(round_: SignedRound, v: int, about: int, kind: int = 1) -> bytes:
+    """A claim about the check for a holder, whatever the shares give."""
+    laid, at = round_.accuser._laid(round_.dealt[v]), np.arange(5)
+    parts = laid.signed, *laid.shown(1, at, round_.shares[v][kind, at]), laid.opened(about)
+    return round_.accuser._verdict("contribution", v, *parts).data
 
 
 def test_right_contributions_are_innocent() -> None:
@@ -180,7 +182,4 @@ def test_check_that_the_dealer_did_not_sign() -> None:
 def test_contributions_of_b_shares() -> None:
     """The seed is shared in s; shares of b are no shares of s."""
     round_ = SignedRound()
-    at = np.arange(5)
-    shares = round_.shares[HONEST][0, at]
-    data = round_.accuser.contribution(round_.dealt[HONEST], at, shares, 0).data
-    convicts_nobody("root", data, round_)
+    convicts_nobody("root", contribution_of(round_, HONEST, 0, kind=0), round_)

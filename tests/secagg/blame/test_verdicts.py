@@ -6,6 +6,7 @@ import copy
 import pickle
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,6 +88,18 @@ def test_shares_convict_exactly_if_they_are_not_on_the_published_polynomial(
         assert verdict is None
     else:
         assert off(verdict, round_) == dealer
+
+
+def test_wrong_shares_convict_before_a_wrong_contribution() -> None:
+    round_ = SignedRound()
+    for wrong in (0, 6):
+        round_.deal(IDS[2], add_one(1, wrong), checks={IDS[5]: bytes(32)})
+        at = np.arange(7)
+        verdict = round_.accuser.contribution(
+            round_.dealt[IDS[2]], at, round_.shares[IDS[2]][1], 5
+        )
+        assert verdict.kind == "shares"
+        assert off(verdict, round_) == IDS[2]
 
 
 @pytest.mark.parametrize("place", [0, 3, 6])

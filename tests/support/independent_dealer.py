@@ -151,9 +151,12 @@ class Dealer(Machine):
         base = pairs.seal_base(self.session, *self._agree(v), self._pair(v), self.id, v)
         secret = ct = b""
         if self.p.hybrid:
-            secret, ct = mlkem.encapsulate(self.roster[v][2], self._coins(v))
+            secret, ct = self._encapsulate(v)
         key = pairs.box_key(self.session, base, secret, self.id, v, ct)
         return ct + pairs.seal(key, content, self.session, self.id, v)
+
+    def _encapsulate(self, v: int) -> tuple[bytes, bytes]:
+        return mlkem.encapsulate(self.roster[v][2], self._coins(v))
 
     def _coins(self, v: int) -> bytes:
         """What encapsulation for v takes at random, which is not hedged."""

@@ -207,11 +207,13 @@ class Case:
             of = self._list(w, listed, accepted)
             self._complained(of, self.client, leaf)
             before, count = w, count + 1
+            require(count <= self.p.n, "length")
         require(count > self.most_false, "count")
 
     def _complained(self, of: Mapping[int, tuple[bytes, int]], v: int, leaf: bytes) -> None:
         listed, complaint = of.get(v, (b"", 0))
-        require(listed == leaf and complaint in (1, 2), "leaf")
+        kinds = (1, 2) if self.p.hybrid else (1,)
+        require(listed == leaf and complaint in kinds, "leaf")
 
     def contribution(self) -> None:
         require(self.p.hybrid, "kind")

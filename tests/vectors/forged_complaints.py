@@ -56,6 +56,8 @@ def complaints(rounds: dict[str, Round]) -> Iterator[tuple]:
     own = [list_of(r, 9, {}) + u64le(9) + r.leaves(9)[8] + u8(1)]
     own.append(r.signature(9, dealing.accepted(r.session, 9, own[0])))
     yield of("the dealer complains of itself", "ids", [*good[:-3], *own, opened(r, 9, 9)])
+    two = [list_of(r, 5, {9: 2}), accepted_of(r, 5, {9: 2})]
+    yield of("a complaint 2 in suite x25519", "leaf", [*good[:-3], *two, good[-1]])
     yield from _of_two_roots(r)
     # a client of the registry that was never in the round
     r = rounds["active-one-never-comes"]
@@ -113,6 +115,10 @@ def complainer(rounds: dict[str, Round]) -> Iterator[tuple]:
     for name, at in (("a hash", 12), ("the check", 76), ("the path", -1)):
         yield of(f"one bit of {name}", ["root", "leaf"], [*good[:-1], flip(good[-1], at)])
     yield of("one bit of what is dealt", ["signature"], [*good[:2], flip(good[2]), *good[3:]])
+    strange = {b: 1, c: 2}
+    signed = [list_of(r, a, strange), accepted_of(r, a, strange)]
+    parts = of_complainer(r, a, signed, [b, c])
+    yield of("complaint 2 in suite x25519", ["leaf"], parts)
     strange = {b: 1, c: 3}
     signed = [list_of(r, a, strange), accepted_of(r, a, strange)]
     yield of("complaint 3", ["leaf", "length", "count"], of_complainer(r, a, signed, [b, c]))

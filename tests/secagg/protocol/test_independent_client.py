@@ -32,6 +32,7 @@ from secagg import (
     testing,
 )
 from secagg.protocol import NEXT
+from secagg.testing.rounds import _encapsulated
 
 # the other client is plain Python in either run: without kernels only the package's own changes
 EXAMPLES = 40 if _fast.COMPILED else 20
@@ -46,6 +47,9 @@ class Rival(independent.Client):
     def _rounding_key(self) -> bytes | None:
         self.key = super()._rounding_key()
         return self.key
+
+    def _encapsulate(self, v: int) -> tuple[bytes, bytes]:
+        return _encapsulated(self.id, v, self.roster[v][2])
 
     def _noise(self) -> list[int]:
         self.noise = super()._noise()

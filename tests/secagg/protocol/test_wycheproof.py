@@ -9,10 +9,12 @@ import json
 from typing import Any
 
 import numpy as np
+import pytest
 
+import independent_mlkem
 from harness import opening_of, seal_of
 from secagg import Registry
-from secagg.protocol import keys, sealing
+from secagg.protocol import kem, keys, sealing
 from vectors_reader import FOLDER, b
 
 SOURCE = FOLDER / "wycheproof"
@@ -48,6 +50,36 @@ def test_ed25519_verification_of_all_151_cases() -> None:
         assert verified == (case["result"] == "valid"), case["tcId"]
         accepted += verified
     assert (len(cases("ed25519")), accepted) == (151, 88)
+
+
+def test_ml_kem_decapsulates_all_53_cases_or_rejects_their_lengths() -> None:
+    opened = 0
+    for _, case in cases("mlkem_768"):
+        seed, ciphertext = b(case["seed"]), b(case["c"])
+        if case["result"] == "valid":
+            pair = kem.KemPair(seed)
+            assert pair.public == b(case["ek"]), case["tcId"]
+            assert pair.decapsulate(ciphertext) == b(case["K"]), case["tcId"]
+            opened += 1
+            continue
+        with pytest.raises(ValueError):  # noqa: PT011
+            kem.KemPair(seed).decapsulate(ciphertext)
+    assert (len(cases("mlkem_768")), opened) == (53, 33)
+
+
+def test_ml_kem_encapsulation_keys_of_all_50_cases() -> None:
+    """The randomness is given to the code of the vectors alone."""
+    accepted = 0
+    for _, case in cases("mlkem_768_encaps"):
+        public, valid = b(case["ek"]), case["result"] == "valid"
+        assert kem.is_valid(public) == valid, case["tcId"]
+        if len(public) == 1184:
+            assert independent_mlkem.is_valid(public) == valid, case["tcId"]
+        if valid:
+            made = independent_mlkem.encapsulate(public, b(case["m"]))
+            assert made == (b(case["K"]), b(case["c"])), case["tcId"]
+        accepted += valid
+    assert (len(cases("mlkem_768_encaps")), accepted) == (50, 23)
 
 
 def test_aes_gcm_seals_and_opens_all_66_cases_of_its_sizes(monkeypatch):

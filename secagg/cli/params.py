@@ -19,7 +19,7 @@ from secagg.bench.cases import round_params
 from secagg.cli import console as options
 from secagg.cli import planned_noise
 from secagg.encoding import FixedPoint
-from secagg.graph.graph import CORRUPT, DROPOUT, Recommendation, count, to_adversary
+from secagg.graph.graph import CORRUPT, DROPOUT, count, to_adversary
 from secagg.kit.timing import mean_seconds
 from secagg.privacy import Plan
 from secagg.protocol import RoundParams, keys
@@ -96,14 +96,10 @@ def params(
             return
         noise = plan_of(clients)
         server = "active" if security == "active" else to_adversary(security)
-
-        def graph_of(bits: int) -> Recommendation:
-            return suggest_graph(clients, corrupt, dropout, server, bits, eta)
-
         if noise is None:
-            found = graph_of(sigma)
+            found = suggest_graph(clients, corrupt, dropout, server, sigma, eta)
         else:
-            found, chosen = planned_noise.on_safe_graph(noise, sigma, graph_of)
+            found = noise.graph(server, sigma, eta)
         k, t, best = *found, found.highest_threshold
         colluders = count(corrupt, clients)
         # on the complete graph fewer clients never unmask a sum
@@ -114,6 +110,7 @@ def params(
             encoding = FixedPoint(clip, rounding="nearest")
             chosen = round_params(clients, t, k, length, encoding, modulus_bits)
         else:
+            chosen = noise.params(neighbours=k, threshold=t)
             fewest = max(fewest, chosen.min_survivors)
         # signatures name the session, and the longest name costs most
         if server == "active":

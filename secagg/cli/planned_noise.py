@@ -10,7 +10,7 @@ import typer
 from secagg.cli.console import Document, with_options
 from secagg.cli.lines import fact
 from secagg.errors import ParameterError
-from secagg.graph.graph import Recommendation, count
+from secagg.graph.graph import count
 from secagg.kit.table import Cell, Column, Table, as_json, print_table, volume
 from secagg.oneshot import OneShotParams
 from secagg.privacy import Plan, against, plan
@@ -28,8 +28,6 @@ _COLUMNS = (
     Column("error of the mean", "{:.3g}".format),
     Column("× central", "{:.3f}".format),
 )
-_MOST_BITS = 128
-"""Largest `sigma` of a graph."""
 Epsilon = Annotated[
     float | None,
     typer.Option(
@@ -104,23 +102,6 @@ def planned(
         colluders=count(corrupt, clients) if colluders is None else colluders,
         bits=bits,
     )
-
-
-def on_safe_graph(
-    plan: Plan, sigma: int, graph_of: Callable[[int], Recommendation]
-) -> tuple[Recommendation, RoundParams]:
-    """Return the first graph of `sigma` bits or more that suits a plan, and the parameters.
-
-    All sums together expose a client more often than one sum, so they need more bits.
-    """
-    while True:
-        found = graph_of(sigma)
-        try:
-            return found, plan.params(neighbours=found.neighbours, threshold=found.threshold)
-        except ParameterError:
-            if sigma >= _MOST_BITS:
-                raise
-            sigma += 1
 
 
 def announced(plan: Plan | None, params: RoundParams | OneShotParams) -> Document:

@@ -102,6 +102,7 @@ def attend(
     ledger: CohortLedger | None = None,
     spending: PrivacyLedger | None = None,
     min_clients: int | None = None,
+    colluders: int | None = None,
 ) -> tuple[Completed, str]:
     """Take part in a session until the end.
 
@@ -112,7 +113,7 @@ def attend(
     str
         Likely reason why the client was last left out of a sum, or "".
     """
-    _check_least(min_clients)
+    policy = _policy(min_clients, colluders)
     key, name = read_identity(identity), client_of(client)
     call_clients([name])
 
@@ -120,7 +121,9 @@ def attend(
         from secagg import http
         from secagg.http.address import client_context
 
-        one_shot = None if helpers is None else one_shot_policy(helpers, min_clients)
+        one_shot = None
+        if helpers is not None:
+            one_shot = one_shot_policy(helpers, min_clients, colluders=colluders)
         if authority is not None:
             # the error of ssl would not name the file
             read(authority)
@@ -133,7 +136,7 @@ def attend(
                 registry=None if registry is None else read_registry(registry),
                 ledger=ledger,
                 spending=spending,
-                policy=_policy(min_clients),
+                policy=policy,
                 one_shot_policy=one_shot,
                 tls=client_context(authority) if url.startswith("https:") else None,
                 allow_plain_http=allow_plain_http,
@@ -154,12 +157,18 @@ def attend(
 
 
 def one_shot_policy(
-    helpers: Path, least: int | None, bounds: Bounds | None = None
+    helpers: Path,
+    least: int | None,
+    bounds: Bounds | None = None,
+    *,
+    colluders: int | None = None,
 ) -> OneShotPolicy:
     """Return the policy of a client that trusts the helpers of a file."""
     _check_least(least)
     trusted = frozenset(one.ed25519 for one in read_helpers(helpers))
-    return OneShotPolicy(helpers=trusted, min_clients=least or 3, bounds=bounds)
+    return OneShotPolicy(
+        helpers=trusted, min_clients=least or 3, colluders=colluders, bounds=bounds
+    )
 
 
 def _check_least(least: int | None) -> None:
@@ -168,9 +177,12 @@ def _check_least(least: int | None) -> None:
         check_integer("min_clients", least, 3, 1 << 20)
 
 
-def _policy(least: int | None) -> ClientPolicy:
+def _policy(least: int | None, colluders: int | None) -> ClientPolicy:
     """Return the policy of a client that helps to open no sum over fewer clients."""
+    _check_least(least)
     if least is None:
-        return ClientPolicy()
+        return ClientPolicy(colluders=colluders)
     # t members that accept fewer could open a smaller sum, so the threshold counts, too
-    return ClientPolicy(min_clients=least, min_cohort=least, min_threshold=least)
+    return ClientPolicy(
+        min_clients=least, min_cohort=least, min_threshold=least, colluders=colluders
+    )

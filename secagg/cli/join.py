@@ -11,6 +11,7 @@ from secagg.cli.addresses import (
     Authority,
     Client,
     ClientIdentity,
+    Colluders,
     HelpersFile,
     LeastClients,
     Members,
@@ -44,6 +45,8 @@ EXAMPLES = examples(
     "--vector 'counts-{period}.csv' --min-clients 4",
     "secagg join https://sums.example:8443 --client alice --identity alice.pem --vector v.npy "
     "--budget 2 --ledger alice.ledger",
+    "secagg join https://sums.example:8443 --client alice --identity alice.pem --vector v.npy "
+    "--colluders 50",
 )
 
 
@@ -64,6 +67,7 @@ def join(
         bool, flag("--integers", "The vectors are whole numbers, 0 to 2^62, summed as such.")
     ] = False,
     min_clients: LeastClients = None,
+    colluders: Colluders = None,
     registry: Members = None,
     helpers: HelpersFile = None,
     budget: Annotated[
@@ -105,7 +109,8 @@ def join(
         try:
             sums, hint = attend(
                 url, client, train, identity, registry, helpers, authority, patience,
-                spending=spending, min_clients=min_clients, allow_plain_http=allow_plain_http,
+                spending=spending, min_clients=min_clients, colluders=colluders,
+                allow_plain_http=allow_plain_http,
             )  # fmt: skip
         except BudgetSpent as error:
             _tell(client, Completed(*error.completed), len(vector), spending, json=as_json)

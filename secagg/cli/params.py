@@ -155,7 +155,7 @@ def params(
             ("completion", f"dropouts end the round: {_chance(completion)}"),
         ]
         if noise is not None:
-            document["noise"] = planned_noise.as_document(noise, chosen)
+            document["privacy"] = planned_noise.as_document(noise, chosen)
         further = [] if noise is None else planned_noise.in_words(noise, chosen)
         options.echo(chosen, document, facts, further, json=as_json)
 

@@ -20,6 +20,8 @@ DELTA = 1e-6
 """δ by default."""
 _SIZES = (100, 1000, 10_000)
 """Numbers of clients in a table of what to expect."""
+_ANNOUNCED = ("noise", "δ", "against", "error of the mean", "join", "clients")
+"""Rows of a plan that a server prints."""
 _COLUMNS = (
     Column("clients"),
     Column("σ of the sum", "{:.3g}".format),
@@ -109,7 +111,7 @@ def announced(plan: Plan | None, params: RoundParams | OneShotParams) -> Documen
     if plan is None or not isinstance(params, RoundParams):
         return {}
     for name, text in in_words(plan, params):
-        if name in ("noise", "against", "clients", "error of the mean"):
+        if name in _ANNOUNCED:
             fact(f"{name}: {text}")
     return {"privacy": as_document(plan, params)}
 
@@ -208,8 +210,8 @@ def in_words(plan: Plan, params: RoundParams) -> list[tuple[str, str]]:
         ("noise", f"{_promised(plan)}, against zeros"),
         ("", f"ε = {plan.epsilon_replaced:.3g} against any other vectors of a client"),
         ("", f"if {plan.min_survivors} clients stay and at most {plan.colluders} collude"),
+        *_likely(plan),
         ("against", against(params)),
-        *_declining(params),
         ("σ", f"{sigma:.4g} steps, {sigma * step:.3g} in a sum; {share:.4g} steps a client"),
         ("steps", f"{plan.steps:,} for the norm {plan.norm:g}"),
         ("a noised vector", volume(plan.message)),
@@ -224,15 +226,27 @@ def in_words(plan: Plan, params: RoundParams) -> list[tuple[str, str]]:
         ("Python", f"plan({_arguments(plan)})"),
         ("", f".params({of_round}, session=…)"),
         ("serve", f"secagg serve … {to_serve}"),
+        *_joining(plan, params),
     ]
 
 
-def _declining(params: RoundParams) -> list[tuple[str, str]]:
-    """Return a row if clients with the default policy decline, in their own logs alone."""
-    policy = ClientPolicy()
-    if policy.objection(params, params.n_clients) is None:
+def _likely(plan: Plan) -> list[tuple[str, str]]:
+    """Return a row if δ is so large that a sum may well show some client's vector."""
+    if plan.budget.delta * plan.n_clients < 1:
         return []
-    expected = f"{policy.corrupt:g} to collude, and {policy.dropout:g} to drop out"
+    why = "such a promise lets a sum show some client's vector; take a smaller --delta"
+    return [("δ", f"{plan.budget.delta:g} is not below 1 / {plan.n_clients}, and {why}")]
+
+
+def _joining(plan: Plan, params: RoundParams) -> list[tuple[str, str]]:
+    """Return a row if clients with the default policy decline, in their own logs alone."""
+    usual, expecting = ClientPolicy(), ClientPolicy(colluders=plan.colluders)
+    if usual.objection(params, params.n_clients) is None:
+        return []
+    if expecting.objection(params, params.n_clients) is None:
+        without = f"without it a client expects {usual.corrupt:g} to collude, and declines"
+        return [("join", f"secagg join … --colluders {plan.colluders}; {without}")]
+    expected = f"{usual.dropout:g} to drop out, and {usual.sigma} bits of privacy"
     return [("clients", f"`secagg join` and ClientPolicy() decline: they expect {expected}")]
 
 

@@ -115,7 +115,7 @@ def simulate(
         facts, further = [("threshold t", str(params.threshold)), ("sum", stayed)], []
         if plan is not None:
             found = _error(result, vectors, plan.norm)
-            document |= {"error": found, "noise": planned_noise.as_document(plan, params)}
+            document |= {"error": found, "privacy": planned_noise.as_document(plan, params)}
             further = [
                 *planned_noise.in_words(plan, params),
                 ("measured", f"{found:.3g} an element"),

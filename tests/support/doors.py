@@ -182,7 +182,8 @@ def noised_flare(n: int) -> RoundParams:
 def noised_params(n: int) -> RoundParams:
     with patch.object(cli_params, "estimate", lambda *_: (0.0, 0.0)):
         ran = CliRunner().invoke(app, ["params", "--clients", str(n), "--json", *NOISE])
-    return RoundParams.from_bytes(bytes.fromhex(json.loads(ran.stdout)["noise"]["parameters"]))
+    plan = json.loads(ran.stdout)["privacy"]
+    return RoundParams.from_bytes(bytes.fromhex(plan["parameters"]))
 
 
 def noised_simulate(n: int) -> RoundParams:

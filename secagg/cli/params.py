@@ -17,7 +17,7 @@ import typer
 from secagg import _fast, graph, shamir
 from secagg.bench.cases import round_params
 from secagg.cli import console as options
-from secagg.cli import planned_noise
+from secagg.cli import output, planned_noise
 from secagg.encoding import FixedPoint
 from secagg.graph.graph import CORRUPT, DROPOUT, count, to_adversary
 from secagg.kit.timing import mean_seconds
@@ -157,7 +157,7 @@ def params(
         if noise is not None:
             document["privacy"] = planned_noise.as_document(noise, chosen)
         further = [] if noise is None else planned_noise.in_words(noise, chosen)
-        options.echo(chosen, document, facts, further, json=as_json)
+        output.echo(chosen, document, facts, further, json=as_json)
 
 
 def _chance(bits: float | None) -> str:

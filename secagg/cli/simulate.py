@@ -10,7 +10,7 @@ import typer
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors, check_sum, round_params
 from secagg.cli import console as options
-from secagg.cli import planned_noise
+from secagg.cli import output, planned_noise
 from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError, TooFewSurvivors
 from secagg.graph.graph import CORRUPT, DROPOUT
@@ -85,7 +85,7 @@ def simulate(
             clip = 0.9 * plan.norm * (3 / length) ** 0.5  # norms of about 0.9 of the largest
         check_integer("seed", seed, 0, (1 << 32) - 1)
         vectors = RandomVectors(clients, length, clip, seed)
-        with options.progress("clients", clients) as show:
+        with output.progress("clients", clients) as show:
             try:
                 result = simulate_round(
                     vectors,
@@ -120,7 +120,7 @@ def simulate(
                 *planned_noise.in_words(plan, params),
                 ("measured", f"{found:.3g} an element"),
             ]
-        options.echo(params, document, facts, further, json=as_json)
+        output.echo(params, document, facts, further, json=as_json)
 
 
 def _error(result: RoundResult, vectors: RandomVectors, norm: float) -> float:

@@ -1,4 +1,4 @@
-"""Configuration of a node: its identity, and its demands on sums.
+"""Configuration of a node: the identity, and the demands on sums.
 
 The demands on a sum are the strictest of the application and of the node's configuration. The
 submitter of a run chooses the run's configuration, which has no part in identity and demands.

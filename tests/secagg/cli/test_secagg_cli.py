@@ -121,7 +121,7 @@ def test_plan_is_announced_before_clients_wait(delta, capsys) -> None:
     told = "".join(capsys.readouterr())
     for word in ("ε = 3", against(params), "error of the mean"):
         assert word in told
-    assert ("secagg: δ: " in told) == (delta * 20 >= 1)
+    assert ("δ: " in told) == (delta * 20 >= 1)
     assert planned_noise.announced(None, params) == {}
 
 

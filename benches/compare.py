@@ -15,7 +15,7 @@ from secagg._files import replace_file
 from secagg.bench.cases import Case, Figure, Row
 from secagg.bench.report import case_table, notes, per_float_table, saving
 from secagg.bench.run import BUDGET, CLIENTS, LENGTHS, Comparison, compare, families, grid
-from secagg.cli.console import progress
+from secagg.cli.output import progress
 from secagg.kit.table import Column, Table, as_markdown, times
 from secagg.kit.timing import INTERRUPTED, interruptible, undisturbed
 

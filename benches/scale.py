@@ -20,7 +20,7 @@ from benches import one_shot_scale
 from secagg import RoundParams, graph
 from secagg.bench import ss
 from secagg.bench.cases import CLIP, RandomVectors, check_sum, leaving, round_params
-from secagg.cli.console import progress
+from secagg.cli.output import progress
 from secagg.encoding import FixedPoint
 from secagg.kit.table import Column, Table, as_json, as_markdown
 from secagg.kit.timing import INTERRUPTED, interruptible, machine

@@ -27,8 +27,8 @@ from secagg.oneshot import (
     report,
     suites,
 )
-from secagg.protocol.suites import SuiteName
 from secagg.protocol.shape import Security
+from secagg.protocol.suites import SuiteName
 from secagg.simulate import temporary_journals
 
 if TYPE_CHECKING:

@@ -73,6 +73,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/session/batch.py": "session session_schedules session_batches",
         "secagg/session/opening.py": "session session_schedules session_batches",
         "secagg/session/rounds.py": "session session_member session_schedules session_folder",
+        "secagg/session/runs.py": "session session_folder session_batches",
         "secagg/session/session.py": "session session_folder",
         "secagg/session/store.py": "session_folder session",
         "secagg/session/member.py": "session_member session session_batches",
@@ -108,7 +109,8 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/http/reporting.py": "collect_client",
     },
     "flower": {
-        "secagg/flower/state.py": "flower_repeats flower_node flower_one_shot flower_round",
+        "secagg/flower/state.py": "flower_repeats flower_node flower_round",
+        "secagg/flower/config.py": "flower_arguments flower_active flower_one_shot",
         "secagg/flower/wire.py": "flower_wire flower_round flower_one_shot",
         "secagg/flower/vectors.py": "flower_bounds flower_round flower_excluded flower_metrics",
         "secagg/flower/node.py": "flower_node flower_trust flower_repeats flower_agreement",
@@ -116,6 +118,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/flower/courier.py": "flower_courier flower_replies flower_round",
         "secagg/flower/grid.py": "flower_round flower_replies flower_mistakes flower_metrics",
         "secagg/flower/strategy.py": "flower_strategies flower_round flower_mistakes",
+        "secagg/flower/suitable.py": "flower_strategies flower_arguments",
         "secagg/flower/wrapper.py": "flower_excluded flower_strategies flower_arguments",
     },
     "flare": {

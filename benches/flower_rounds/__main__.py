@@ -11,7 +11,7 @@ from benches.flower_rounds import __doc__ as described
 from benches.flower_rounds import faults, report
 from benches.flower_rounds.measure import Round, Settings, measure
 from secagg._files import replace_file
-from secagg.cli.console import progress
+from secagg.cli.output import progress
 from secagg.errors import SecAggError
 from secagg.kit.table import as_json, as_markdown
 from secagg.kit.timing import INTERRUPTED, interruptible, undisturbed

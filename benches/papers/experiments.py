@@ -20,7 +20,8 @@ from fedmf.cli.manners import errors_in_one_line
 from fedmf.data import NAMES, load
 from fedmf.data.splits import random_split
 from fedmf.data.subset import most_rated
-from secagg.cli.console import App, Json, progress
+from secagg.cli.console import App, Json
+from secagg.cli.output import progress
 from secagg.kit.table import as_json
 from secagg.paillier import generate_keypair
 

@@ -17,7 +17,7 @@ from benches.speed.scaling import SERIES, grow
 from benches.speed.show import Run, parts
 from secagg import _fast
 from secagg._files import replace_file
-from secagg.cli.console import progress
+from secagg.cli.output import progress
 from secagg.errors import SecAggError
 from secagg.kit.table import as_json
 from secagg.kit.timing import INTERRUPTED, interruptible, undisturbed

@@ -78,6 +78,14 @@ LeastClients = Annotated[
         show_default="3",
     ),
 ]
+Colluders = Annotated[
+    int | None,
+    typer.Option(
+        help="Most clients that this client expects to collude with the server; this client is "
+        "in no sum that is unsafe with so many, or whose noise is for fewer.",
+        show_default="a fifth of all clients",
+    ),
+]
 Patience = Annotated[
     float, typer.Option(help="Seconds to wait for a server that does not answer.")
 ]

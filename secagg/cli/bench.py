@@ -9,7 +9,8 @@ import typer
 
 from secagg.bench.report import comparison_document, print_comparison, saving
 from secagg.bench.run import BUDGET, CLIENTS, FAMILIES, LENGTHS, compare, families, grid
-from secagg.cli.console import Json, command, examples, progress
+from secagg.cli.console import Json, command, examples
+from secagg.cli.output import progress
 from secagg.errors import ParameterError
 from secagg.kit.table import as_json as to_json
 from secagg.kit.timing import interruptible, undisturbed

@@ -103,6 +103,7 @@ def attend(
     spending: PrivacyLedger | None = None,
     min_clients: int | None = None,
     require_hybrid: bool = False,
+    colluders: int | None = None,
 ) -> tuple[Completed, str]:
     """Take part in a session until the end.
 
@@ -113,7 +114,7 @@ def attend(
     str
         Likely reason why the client was last left out of a sum, or "".
     """
-    _check_least(min_clients)
+    policy = _policy(min_clients, colluders, require_hybrid=require_hybrid)
     key, name = read_identity(identity), client_of(client)
     call_clients([name])
 
@@ -123,7 +124,9 @@ def attend(
 
         one_shot = None
         if helpers is not None:
-            one_shot = one_shot_policy(helpers, min_clients, require_hybrid=require_hybrid)
+            one_shot = one_shot_policy(
+                helpers, min_clients, colluders=colluders, require_hybrid=require_hybrid
+            )
         if authority is not None:
             # the error of ssl would not name the file
             read(authority)
@@ -136,7 +139,7 @@ def attend(
                 registry=None if registry is None else read_registry(registry),
                 ledger=ledger,
                 spending=spending,
-                policy=_policy(min_clients, require_hybrid=require_hybrid),
+                policy=policy,
                 one_shot_policy=one_shot,
                 tls=client_context(authority) if url.startswith("https:") else None,
                 allow_plain_http=allow_plain_http,
@@ -162,6 +165,7 @@ def one_shot_policy(
     bounds: Bounds | None = None,
     *,
     require_hybrid: bool = False,
+    colluders: int | None = None,
 ) -> OneShotPolicy:
     """Return the policy of a client that trusts the helpers of a file."""
     _check_least(least)
@@ -169,6 +173,7 @@ def one_shot_policy(
     return OneShotPolicy(
         helpers=trusted,
         min_clients=least or 3,
+        colluders=colluders,
         bounds=bounds,
         require_hybrid=require_hybrid,
     )
@@ -180,14 +185,16 @@ def _check_least(least: int | None) -> None:
         check_integer("min_clients", least, 3, 1 << 20)
 
 
-def _policy(least: int | None, *, require_hybrid: bool) -> ClientPolicy:
+def _policy(least: int | None, colluders: int | None, *, require_hybrid: bool) -> ClientPolicy:
     """Return the policy of a client that helps to open no sum over fewer clients."""
+    _check_least(least)
     if least is None:
-        return ClientPolicy(require_hybrid=require_hybrid)
+        return ClientPolicy(colluders=colluders, require_hybrid=require_hybrid)
     # t members that accept fewer could open a smaller sum, so the threshold counts, too
     return ClientPolicy(
         min_clients=least,
         min_cohort=least,
         min_threshold=least,
+        colluders=colluders,
         require_hybrid=require_hybrid,
     )

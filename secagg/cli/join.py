@@ -11,6 +11,7 @@ from secagg.cli.addresses import (
     Authority,
     Client,
     ClientIdentity,
+    Colluders,
     HelpersFile,
     LeastClients,
     Members,
@@ -45,6 +46,8 @@ EXAMPLES = examples(
     "--vector 'counts-{period}.csv' --min-clients 4",
     "secagg join https://sums.example:8443 --client alice --identity alice.pem --vector v.npy "
     "--budget 2 --ledger alice.ledger",
+    "secagg join https://sums.example:8443 --client alice --identity alice.pem --vector v.npy "
+    "--colluders 50",
 )
 
 
@@ -66,6 +69,7 @@ def join(
     ] = False,
     min_clients: LeastClients = None,
     require_hybrid: RequireHybrid = False,
+    colluders: Colluders = None,
     registry: Members = None,
     helpers: HelpersFile = None,
     budget: Annotated[
@@ -107,7 +111,8 @@ def join(
         try:
             sums, hint = attend(
                 url, client, train, identity, registry, helpers, authority, patience,
-                spending=spending, min_clients=min_clients, require_hybrid=require_hybrid,
+                spending=spending, min_clients=min_clients, colluders=colluders,
+                require_hybrid=require_hybrid,
                 allow_plain_http=allow_plain_http,
             )  # fmt: skip
         except BudgetSpent as error:

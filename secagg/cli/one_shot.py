@@ -12,6 +12,7 @@ import typer
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors, check_sum, leaving
 from secagg.cli import console as options
+from secagg.cli import output
 from secagg.cli.addresses import SecurityOption
 from secagg.cli.console import App, Document
 from secagg.cli.privacy import NoiseSigma, as_noise, in_words, privacy_of
@@ -101,7 +102,7 @@ def simulate(
         vectors = RandomVectors(clients, length, clip, seed)
         with (
             temporary_journals(helpers, as_suite(suite)) as journals,
-            options.progress("clients", clients) as show,
+            output.progress("clients", clients) as show,
         ):
             agreed = _agreed(
                 [journal.public for journal in journals], clients, length, clip,
@@ -202,4 +203,4 @@ def _echo(params: OneShotParams, document: Document, *, json: bool) -> None:
         if f"{party}_seconds" in document:
             whose = "the server's" if party == "server" else f"a {party}'s"
             rows.append((f"{whose} time", duration(document[f"{party}_seconds"])))
-    options.show(shape | privacy | document, rows, json=json)
+    output.show(shape | privacy | document, rows, json=json)

@@ -11,10 +11,10 @@ import typer
 from secagg import graph
 from secagg.bench.cases import round_params
 from secagg.cli import console as options
-from secagg.cli import planned_noise, suites
+from secagg.cli import output, planned_noise, suites
 from secagg.cli.estimates import estimate
 from secagg.encoding import FixedPoint
-from secagg.graph.graph import CORRUPT, DROPOUT, Recommendation, count, to_adversary
+from secagg.graph.graph import CORRUPT, DROPOUT, count, to_adversary
 from secagg.kit.table import volume
 from secagg.privacy import Plan
 from secagg.protocol import RoundParams
@@ -84,14 +84,10 @@ def params(
             return
         noise = plan_of(clients)
         server = "active" if security == "active" else to_adversary(security)
-
-        def graph_of(bits: int) -> Recommendation:
-            return suggest_graph(clients, corrupt, dropout, server, bits, eta)
-
         if noise is None:
-            found = graph_of(sigma)
+            found = suggest_graph(clients, corrupt, dropout, server, sigma, eta)
         else:
-            found, chosen = planned_noise.on_safe_graph(noise, sigma, graph_of, asked)
+            found = noise.graph(server, sigma, eta)
         k, t, best = *found, found.highest_threshold
         colluders = count(corrupt, clients)
         # on the complete graph fewer clients never unmask a sum
@@ -102,6 +98,7 @@ def params(
             encoding = FixedPoint(clip, rounding="nearest")
             chosen = round_params(clients, t, k, length, encoding, modulus_bits, asked)
         else:
+            chosen = noise.params(neighbours=k, threshold=t, suite=asked)
             fewest = max(fewest, chosen.min_survivors)
         # signatures name the session, and the longest name costs most
         if server == "active":
@@ -155,9 +152,9 @@ def params(
             document["blame"] = _as_document(blame)
             further.insert(0, ("blame takes", _in_words(blame)))
         if noise is not None:
-            document["noise"] = planned_noise.as_document(noise, chosen)
+            document["privacy"] = planned_noise.as_document(noise, chosen)
             further += planned_noise.in_words(noise, chosen, asked)
-        options.echo(chosen, document, facts, further, json=as_json)
+        output.echo(chosen, document, facts, further, json=as_json)
 
 
 def _total(params: RoundParams) -> Traffic:

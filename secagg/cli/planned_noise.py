@@ -10,7 +10,7 @@ import typer
 from secagg.cli.console import Document, with_options
 from secagg.cli.lines import fact
 from secagg.errors import ParameterError
-from secagg.graph.graph import Recommendation, count
+from secagg.graph.graph import count
 from secagg.kit.table import Cell, Column, Table, as_json, print_table, volume
 from secagg.oneshot import OneShotParams
 from secagg.privacy import Plan, against, plan
@@ -21,6 +21,8 @@ DELTA = 1e-6
 """δ by default."""
 _SIZES = (100, 1000, 10_000)
 """Numbers of clients in a table of what to expect."""
+_ANNOUNCED = ("noise", "δ", "against", "error of the mean", "join", "clients")
+"""Rows of a plan that a server prints."""
 _COLUMNS = (
     Column("clients"),
     Column("σ of the sum", "{:.3g}".format),
@@ -29,8 +31,6 @@ _COLUMNS = (
     Column("error of the mean", "{:.3g}".format),
     Column("× central", "{:.3f}".format),
 )
-_MOST_BITS = 128
-"""Largest `sigma` of a graph."""
 Epsilon = Annotated[
     float | None,
     typer.Option(
@@ -107,33 +107,12 @@ def planned(
     )
 
 
-def on_safe_graph(
-    plan: Plan,
-    sigma: int,
-    graph_of: Callable[[int], Recommendation],
-    suite: SuiteName | None,
-) -> tuple[Recommendation, RoundParams]:
-    """Return the first graph of `sigma` bits or more that suits a plan, and the parameters.
-
-    All sums together expose a client more often than one sum, so they need more bits.
-    """
-    while True:
-        found = graph_of(sigma)
-        try:
-            k, t = found
-            return found, plan.params(neighbours=k, threshold=t, suite=suite)
-        except ParameterError:
-            if sigma >= _MOST_BITS:
-                raise
-            sigma += 1
-
-
 def announced(plan: Plan | None, params: RoundParams | OneShotParams) -> Document:
     """Print what a plan promises, and against whom; return the plan for JSON."""
     if plan is None or not isinstance(params, RoundParams):
         return {}
     for name, text in in_words(plan, params):
-        if name in ("noise", "against", "clients", "error of the mean"):
+        if name in _ANNOUNCED:
             fact(f"{name}: {text}")
     return {"privacy": as_document(plan, params)}
 
@@ -236,8 +215,8 @@ def in_words(
         ("noise", f"{_promised(plan)}, against zeros"),
         ("", f"ε = {plan.epsilon_replaced:.3g} against any other vectors of a client"),
         ("", f"if {plan.min_survivors} clients stay and at most {plan.colluders} collude"),
+        *_likely(plan),
         ("against", against(params)),
-        *_declining(params),
         ("σ", f"{sigma:.4g} steps, {sigma * step:.3g} in a sum; {share:.4g} steps a client"),
         ("steps", f"{plan.steps:,} for the norm {plan.norm:g}"),
         ("a noised vector", volume(plan.message)),
@@ -252,15 +231,27 @@ def in_words(
         ("Python", f"plan({_arguments(plan)})"),
         ("", f".params({of_round}, session=…)"),
         ("serve", f"secagg serve … {to_serve}"),
+        *_joining(plan, params),
     ]
 
 
-def _declining(params: RoundParams) -> list[tuple[str, str]]:
-    """Return a row if clients with the default policy decline, in their own logs alone."""
-    policy = ClientPolicy()
-    if policy.objection(params, params.n_clients) is None:
+def _likely(plan: Plan) -> list[tuple[str, str]]:
+    """Return a row if δ is so large that a sum may well show some client's vector."""
+    if plan.budget.delta * plan.n_clients < 1:
         return []
-    expected = f"{policy.corrupt:g} to collude, and {policy.dropout:g} to drop out"
+    why = "such a promise lets a sum show some client's vector; take a smaller --delta"
+    return [("δ", f"{plan.budget.delta:g} is not below 1 / {plan.n_clients}, and {why}")]
+
+
+def _joining(plan: Plan, params: RoundParams) -> list[tuple[str, str]]:
+    """Return a row if clients with the default policy decline, in their own logs alone."""
+    usual, expecting = ClientPolicy(), ClientPolicy(colluders=plan.colluders)
+    if usual.objection(params, params.n_clients) is None:
+        return []
+    if expecting.objection(params, params.n_clients) is None:
+        without = f"without it a client expects {usual.corrupt:g} to collude, and declines"
+        return [("join", f"secagg join … --colluders {plan.colluders}; {without}")]
+    expected = f"{usual.dropout:g} to drop out, and {usual.sigma} bits of privacy"
     return [("clients", f"`secagg join` and ClientPolicy() decline: they expect {expected}")]
 
 

@@ -10,7 +10,7 @@ import typer
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors, check_sum, round_params
 from secagg.cli import console as options
-from secagg.cli import planned_noise, suites
+from secagg.cli import output, planned_noise, suites
 from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError, TooFewSurvivors
 from secagg.graph.graph import CORRUPT, DROPOUT
@@ -86,7 +86,7 @@ def simulate(
             clip = 0.9 * plan.norm * (3 / length) ** 0.5  # norms of about 0.9 of the largest
         check_integer("seed", seed, 0, (1 << 32) - 1)
         vectors = RandomVectors(clients, length, clip, seed)
-        with options.progress("clients", clients) as show:
+        with output.progress("clients", clients) as show:
             try:
                 result = simulate_round(
                     vectors,
@@ -118,12 +118,12 @@ def simulate(
         facts.append(("suite", f"{params.suite}, {suites.in_words(params, asked)}"))
         if plan is not None:
             found = _error(result, vectors, plan.norm)
-            document |= {"error": found, "noise": planned_noise.as_document(plan, params)}
+            document |= {"error": found, "privacy": planned_noise.as_document(plan, params)}
             further = [
                 *planned_noise.in_words(plan, params, asked),
                 ("measured", f"{found:.3g} an element"),
             ]
-        options.echo(params, document, facts, further, json=as_json)
+        output.echo(params, document, facts, further, json=as_json)
 
 
 def _error(result: RoundResult, vectors: RandomVectors, norm: float) -> float:

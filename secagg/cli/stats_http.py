@@ -19,6 +19,7 @@ from secagg.cli.addresses import (
     CertificateFile,
     Client,
     ClientIdentity,
+    Colluders,
     Deadline,
     HelpersFile,
     Host,
@@ -91,7 +92,8 @@ SERVE = (
 JOIN = (
     START + "secagg stats join https://study.example:8443 study.toml patients.csv "
     "--client north --identity north.pem --ledger patients.ledger\n\n"
-    "secagg stats join … --budget 4 --privacy-ledger patients.privacy\n"
+    "secagg stats join … --budget 4 --privacy-ledger patients.privacy\n\n"
+    "secagg stats join … --colluders 1\n"
 )
 
 
@@ -238,6 +240,7 @@ def join(
     ],
     registry: Members = None,
     helpers: HelpersFile = None,
+    colluders: Colluders = None,
     budget: Annotated[
         float | None,
         typer.Option(
@@ -285,7 +288,8 @@ def join(
         done, hint = attend(
             url, client, answers, identity, registry, helpers, authority, patience,
             allow_plain_http=allow_plain_http,
-            ledger=kept.cohorts(site.plan), require_hybrid=require_hybrid,
+            ledger=kept.cohorts(site.plan), colluders=colluders,
+            require_hybrid=require_hybrid,
         )  # fmt: skip
         steps = sorted(number + 1 for number in done.rounds + done.reports)
         if as_json:

@@ -49,6 +49,9 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "no threshold is safe from so many; lower corrupt": (
         f"no threshold is safe from so many; {_ASK} for more clients",
     ),
+    "no threshold is safe from so many; lower colluders": (
+        "no threshold is safe from so many; take fewer --colluders",
+    ),
     " for the sum (on Flower to OneShot), or lower it in the policy": (" for the sum",),
     "raise the clip, which FixedPoint.suggest proposes": (
         "raise --clip",
@@ -99,9 +102,10 @@ def in_words_of(text: str, options: Mapping[str, str], *, client: bool) -> str:
 
     def policy(found: re.Match[str]) -> str:
         verb, name, memory = found.groups(default="")
-        # the command of a client has no options for the policy, so the remedy is cut
+        # the command of a client has one option for the policy: other remedies are cut
         if client:
-            return ""
+            counts = name in ("corrupt", "colluders") and "colluders" in options
+            return ", or take fewer --colluders" if counts else ""
         if "helpers" in options and name in _OF_HELPERS:
             option = f"secagg helper serve --{name.replace('_', '-')}"
         elif name not in options:
@@ -124,6 +128,7 @@ def in_words_of(text: str, options: Mapping[str, str], *, client: bool) -> str:
         text = re.sub(
             r"\bsecagg serve (?=--(security|suite|helpers))", "secagg stats serve ", text
         )
+        text = re.sub(r"\bsecagg serve --colluders (\d+)", r"a plan with colluders \1", text)
     return text
 
 

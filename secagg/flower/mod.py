@@ -16,8 +16,9 @@ from secagg.client.client import answer_quietly
 from secagg.client.inputs import Outcome, Sent, send_input
 from secagg.encoding.clipping import is_lost
 from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.flower.config import NodeIdentity, no_identity, node_identity, strictest
 from secagg.flower.node import Guard, agreed, call_agreed, content_of, log_error, read_params
-from secagg.flower.state import NodeIdentity, NodeState, no_identity, node_identity, strictest
+from secagg.flower.state import NodeState
 from secagg.flower.vectors import Layout, clip_of
 from secagg.flower.wire import RECORD, Plan, Task, answer_record, violation
 from secagg.oneshot import OneShotParams

@@ -17,7 +17,8 @@ from secagg.errors import ParameterError
 from secagg.flower.courier import Courier
 from secagg.flower.grid import FEWEST, Prepared
 from secagg.flower.helpers import Reachable, all_reachable, endorsed, reached
-from secagg.flower.wrapper import SecureStrategy, check_unweighted
+from secagg.flower.suitable import check_unweighted
+from secagg.flower.wrapper import SecureStrategy
 from secagg.oneshot import OneShotParams
 from secagg.protocol.identities import check_registry
 from secagg.session.batch import Batch

@@ -10,9 +10,10 @@ from flwr.clientapp.typing import ClientAppCallable
 from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.client.inputs import send_input
+from secagg.flower.config import no_identity, node_identity, strictest_one_shot
 from secagg.flower.mod import Trainer
 from secagg.flower.node import Guard, agreed, read_params
-from secagg.flower.state import NodeState, no_identity, node_identity, strictest_one_shot
+from secagg.flower.state import NodeState
 from secagg.flower.wire import RECORD, Task, answer_record, violation
 from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.oneshot.client import check_signer, write_report

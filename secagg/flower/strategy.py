@@ -26,7 +26,8 @@ from secagg._check import check_integer, check_kind, check_seconds
 from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.flower.courier import Courier
 from secagg.flower.grid import FEWEST, Prepared
-from secagg.flower.wrapper import SecureStrategy, check_unweighted
+from secagg.flower.suitable import check_unweighted
+from secagg.flower.wrapper import SecureStrategy
 from secagg.privacy.noised import Noised
 from secagg.protocol import Phase
 from secagg.protocol.shape import Security

@@ -26,8 +26,8 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from secagg._check import check_integer, check_kind
 from secagg.errors import ParameterError
+from secagg.flower.config import FOLDER_KEY
 from secagg.flower.grid import FixedNodes
-from secagg.flower.state import FOLDER_KEY
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.protocol import Registry
 from secagg.session import LocalHelper as SessionHelper

@@ -12,6 +12,7 @@ from secagg.privacy.budget import Budget
 from secagg.privacy.guarantee import against
 from secagg.privacy.ledger import PrivacyLedger
 from secagg.privacy.loss import Loss
-from secagg.privacy.planning import Plan, plan
+from secagg.privacy.planned import Plan
+from secagg.privacy.planning import plan
 
 __all__ = ["Budget", "Loss", "Plan", "PrivacyLedger", "against", "plan"]

@@ -9,7 +9,7 @@ from secagg._check import check_integer, check_kind
 from secagg.encoding import Bounded
 from secagg.errors import ParameterError
 from secagg.privacy.budget import Budget
-from secagg.privacy.planning import Plan
+from secagg.privacy.planned import Plan
 from secagg.protocol import Noise, RoundParams
 from secagg.protocol.shape import Security
 from secagg.protocol.suites import SuiteName

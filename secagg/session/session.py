@@ -11,28 +11,24 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Self
 
 from secagg._check import as_bytes, check_integer, check_kind
-from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
-from secagg.graph import SEED_BYTES
+from secagg.errors import ParameterError
 from secagg.journal.lock import errors_of
 from secagg.oneshot import OneShotParams, OneShotResult
-from secagg.oneshot.policy import listed
 from secagg.privacy import Budget, Loss
-from secagg.protocol import ClientPolicy, CohortLedger, Registry, RoundParams
+from secagg.protocol import CohortLedger, Registry, RoundParams
 from secagg.protocol.client_ids import ClientKey, Names, called, identify
-from secagg.protocol.identities import check_registry
 from secagg.server import RoundResult
-from secagg.session.batch import Batch
 from secagg.session.clock import Clock
 from secagg.session.desk import Desk
-from secagg.session.events import Hook, Hooks, Place
+from secagg.session.events import Hook, Hooks
 from secagg.session.exchange import Thread, closed
 from secagg.session.expenses import Expenses
-from secagg.session.helpers import HelperLink, Helpers, by_number
-from secagg.session.presence import Attendance, pool_of
-from secagg.session.rounds import Attempt, Deadlines, fresh_params
+from secagg.session.helpers import HelperLink
+from secagg.session.presence import Attendance
+from secagg.session.rounds import Deadlines
+from secagg.session.runs import Runs
 from secagg.session.series import Series
-from secagg.session.store import Begun, Store, program
-from secagg.session.wire import FRAME, answer_limit, check_bound
+from secagg.session.store import Store
 
 
 class Session:
@@ -100,8 +96,7 @@ class Session:
         self.name = name
         check_kind("ledger", ledger, (CohortLedger, type(None)), "a secagg.CohortLedger")
         check_kind("budget", budget, (Budget, type(None)), "a secagg.privacy.Budget")
-        self._deadlines = Deadlines() if deadlines is None else Deadlines.of(deadlines)
-        self._registry, self._ledger = registry, ledger
+        waits = Deadlines() if deadlines is None else Deadlines.of(deadlines)
         given = Names()
         ids = given.keys(members)
         self.names: Mapping[int, str] = given.shown
@@ -109,7 +104,6 @@ class Session:
             if isinstance(one, Registry):  # which has ids as keys
                 self.names |= one.names
         self._hooks, self._clock = Hooks(on_event, self.names), clock or Clock()
-        self._graph_seed = os.urandom(SEED_BYTES)
         self._thread = Thread()
         self._desk = Desk(name, ids, self._thread, self._hooks, self._clock)
         self._store = None if folder is None else Store(folder, name)
@@ -134,6 +128,9 @@ class Session:
             self._clock,
             self._store,
             self._expenses,
+        )
+        self._runs = Runs(
+            series=self._series, deadlines=waits, registry=registry, ledger=ledger
         )
 
     def called(self, client: int) -> str:
@@ -212,51 +209,7 @@ class Session:
         if self.closed:
             raise closed()
         check_kind("params", params, RoundParams, "a secagg.RoundParams")
-        message = as_bytes(message)
-        registry = self._registry if params.active else None
-        check_registry(params, registry)
-        desk, least, gather = self._desk, int(params.min_survivors), self._deadlines.gather
-        if min_clients is not None:
-            check_integer("min_clients", min_clients, 2, params.n_clients)
-            min_clients = int(min_clients)
-            least = max(least, min_clients)
-        pool, size = pool_of(cohort, desk.members, least, params.n_clients)
-        if cohort is None:  # members with the default policy reject smaller cohorts
-            least = max(least, ClientPolicy().smallest_cohort(params))
-        left_out, series = set[int](), self._series
-
-        async def run(place: Place, begun: Begun | None) -> RoundResult:
-            if begun is None:
-                self._expenses.check(params)
-                ids = await desk.choose(place, pool - left_out, size, least, gather)
-                fresh = fresh_params(params, self.name, series.id, place, message)
-                await series.keep_attempt(place, fresh, ids, answer_limit(fresh))
-            else:
-                fresh = RoundParams.from_bytes(begun.params, params.encoding)
-                ids = begun.cohort
-            series.announce(place, params, ids, least, resumed=begun is not None)
-            attempt = Attempt(
-                place=place,
-                params=fresh,
-                message=message,
-                cohort=ids,
-                registry=registry,
-                ledger=self._ledger,
-                store=self._store,
-                graph_seed=self._graph_seed,
-                min_clients=min_clients or 0,
-                spend=lambda: self._expenses.spend(place, fresh),
-            )
-            try:
-                return await attempt.run(desk, self._deadlines)
-            except (TooFewSurvivors, RemoteProtocolError):
-                self._graph_seed = os.urandom(SEED_BYTES)  # or it could fail in the same way
-                raise
-            finally:
-                left_out.update(attempt.left_out)
-
-        wanted = program(params.to_bytes(), message, min_clients)
-        return await series.next(params, wanted, left_out, run)
+        return await self._runs.round(params, as_bytes(message), cohort, min_clients)
 
     async def one_shot(
         self,
@@ -298,50 +251,9 @@ class Session:
         if self.closed:
             raise closed()
         check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
-        message, links = as_bytes(message), by_number(helpers)
-        registry = self._registry if params.active else None
-        check_registry(params, registry)
-        check_bound(params, message)
-        desk, least, gather = self._desk, params.min_clients, self._deadlines.gather
-        pool, size = pool_of(cohort, desk.members, least, params.n_clients)
-        series = self._series
-        batch = Batch(
-            number=series.rounds,
-            params=params,
-            message=message,
-            endorsements=listed(endorsements),
-            registry=registry,
-            ledger=self._ledger,
-            store=self._store,
-            thread=self._thread,
-            # helpers open one list of reports, in however many attempts
-            spend=lambda: self._expenses.spend(Place(self.name, series.rounds, 0), params),
+        return await self._runs.one_shot(
+            params, as_bytes(message), helpers, endorsements, cohort
         )
-
-        async def run(place: Place, begun: Begun | None) -> OneShotResult:
-            if not batch.opened:
-                await self._thread.run(batch.open)
-            if not batch.fixed:
-                self._expenses.check(params)
-            ids = () if begun is None else begun.cohort
-            if batch.needed and begun is None:  # else only the helpers failed before
-                absent = (pool - batch.left_out).difference(batch.accumulator.ids)
-                room = size - len(batch.accumulator)
-                ids = await desk.choose(place, absent, room, batch.needed, gather)
-                await series.keep_attempt(place, params, ids, FRAME + params.layout.report)
-            series.announce(place, params, ids, least, resumed=begun is not None)
-            if ids and not batch.fixed:
-                await batch.collect(place, ids, desk, self._deadlines.reports)
-            reached = Helpers(links, len(params.helpers), place, self._hooks, self._clock)
-            return await batch.finish(reached, self._deadlines.unmask)
-
-        try:
-            wanted = program(params.to_bytes(), message)
-            result = await series.next(params, wanted, batch.left_out, run)
-        finally:
-            batch.close()
-        assert isinstance(result, OneShotResult), "as its parameters are"  # noqa: S101
-        return result
 
     async def next_task(
         self, client: ClientKey, after: bytes = b"", wait: float = math.inf

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -156,17 +158,27 @@ class Site:
             check_noise(self.plan.privacy, params)
         except ParameterError as error:
             raise refusal(f"the sum lacks the noise of the plan: {error}", "noise") from None
-        self._ledger.answer(study, run)
-        self._spend(study, params)
+        with _within_budget():
+            if self._spending is not None:  # a step that is refused here is not answered
+                self._spending.check(_loss(study, params))
+            self._ledger.answer(study, run)
+            if self._spending is not None:
+                self._spending.spend(_loss(study, params))
         return study.vector(self.records)
 
-    def _spend(self, study: Study, params: Params | None) -> None:
-        if self._spending is None:
-            return
-        step, loss = study.step, Loss.unbounded()
-        if isinstance(step, NoisedStep) and params is not None:
-            loss = step.loss(params)
-        try:
-            self._spending.spend(loss)
-        except BudgetSpent as error:  # by the plan and the parameters alone, so not private
-            raise refusal(str(error), "budget") from None
+
+def _loss(study: Study, params: Params | None) -> Loss:
+    """Return what a step's sum spends of a unit's privacy."""
+    step = study.step
+    if isinstance(step, NoisedStep) and params is not None:
+        return step.loss(params)
+    return Loss.unbounded()
+
+
+@contextmanager
+def _within_budget() -> Iterator[None]:
+    """Turn `BudgetSpent` into a refusal, which follows from plan and parameters alone."""
+    try:
+        yield
+    except BudgetSpent as error:
+        raise refusal(str(error), "budget") from None

@@ -202,7 +202,7 @@ def keys_sign_nothing() -> Patched:
         "secagg.http.reporting:write_report": 1,
     }
     if _FLOWER:
-        changes["secagg.flower.state:_active"] = lambda policy, _: policy.require_active
+        changes["secagg.flower.config:_active"] = lambda policy, _: policy.require_active
         changes["secagg.flower.one_shot_mod:check_signer"] = nothing
         calls["secagg.flower.mod:new_client"] = 1
         calls["secagg.flower.one_shot_mod:write_report"] = 1

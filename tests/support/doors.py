@@ -207,7 +207,8 @@ def noised_params(n: int, **more: Any) -> RoundParams:
     with patch.object(cli_params, "estimate", lambda *_: (0.0, 0.0)):
         command = ["params", "--clients", str(n), "--json", *NOISE, *options(**more)]
         ran = CliRunner().invoke(app, command)
-    return RoundParams.from_bytes(bytes.fromhex(json.loads(ran.stdout)["noise"]["parameters"]))
+    plan = json.loads(ran.stdout)["privacy"]
+    return RoundParams.from_bytes(bytes.fromhex(plan["parameters"]))
 
 
 def noised_simulate(n: int, **more: Any) -> RoundParams:

@@ -70,7 +70,7 @@ def test_refused_client_gets_what_to_check(url, tmp_path, client, key):
     assert f"{key}.pem is the key of --client {client}, and" in ran.stderr
 
 
-def test_least_number_of_clients_is_demanded_of_every_sum(tmp_path, monkeypatch):
+def test_demands_of_a_client_hold_for_every_sum(tmp_path, monkeypatch):
     asked = {}
 
     async def taken(*_, policy, one_shot_policy, **__):
@@ -85,7 +85,13 @@ def test_least_number_of_clients_is_demanded_of_every_sum(tmp_path, monkeypatch)
     assert join("http://127.0.0.1:9", tmp_path, "a", "a", *least).exit_code == 0
     assert asked["four"] == ClientPolicy(min_clients=5, min_cohort=5, min_threshold=5)
     assert asked["one"].min_clients == 5
-    assert join("http://127.0.0.1:9", tmp_path, "a", "a", "--min-clients", 2).exit_code == 2
+    few = (*least, "--colluders", 0)
+    assert join("http://127.0.0.1:9", tmp_path, "a", "a", *few).exit_code == 0
+    same = {"min_clients": 5, "min_cohort": 5, "min_threshold": 5}
+    assert asked["four"] == ClientPolicy(**same, colluders=0)
+    assert (asked["one"].min_clients, asked["one"].colluders) == (5, 0)
+    for wrong in (("--min-clients", 2), ("--colluders", -1)):
+        assert join("http://127.0.0.1:9", tmp_path, "a", "a", *wrong).exit_code == 2
     assert not asked["one"].require_hybrid
     hybrid = ("--require-hybrid", "--helpers", tmp_path / "h.json")
     assert join("http://127.0.0.1:9", tmp_path, "a", "a", *hybrid).exit_code == 0

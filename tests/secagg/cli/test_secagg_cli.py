@@ -111,7 +111,7 @@ def test_params_plans_noise() -> None:
     found = plan(
         200, 900, norm=2, epsilon=3, delta=1e-7, rounds=20, min_survivors=190, colluders=20
     )
-    noise = shown["noise"]
+    noise = shown["privacy"]
     for name in ("steps", "modulus_bits", "min_survivors", "colluders", "epsilon_replaced"):
         assert noise[name] == getattr(found, name)
     assert (noise["sigma"], noise["bytes"]) == (float(found.sigma), found.message)
@@ -133,8 +133,9 @@ def test_params_plans_noise() -> None:
     active = " ".join(invoke("params", *options, "--security", "active").stdout.split())
     wanted, made = re.search(r"Python (plan\(.*\)) (\.params\(.*session=)…\)", active).groups()
     params = eval(f"{wanted}{made}b's')", {"plan": plan})  # noqa: S307
-    assert (params.active, active.endswith("--security active")) == (True, True)
-    assert "noise" not in document("params", "--clients", "20")
+    assert params.active
+    assert "--security active join secagg join … --colluders 20;" in active
+    assert "privacy" not in document("params", "--clients", "20")
     assert invoke("params", "--clients", "20", "--rounds", "3").exit_code == 2
 
 
@@ -157,14 +158,16 @@ def test_params_without_clients_prints_some_sizes() -> None:
     assert invoke("params").exit_code == 2
 
 
-def test_plan_is_announced_before_clients_wait(capsys) -> None:
+@pytest.mark.parametrize("delta", [1e-7, 0.0499, 0.05, 0.5])
+def test_plan_is_announced_before_clients_wait(delta, capsys) -> None:
     pytest.importorskip("dp_accounting")
-    found = plan(20, 9, norm=1, epsilon=3, delta=1e-7)
+    found = plan(20, 9, norm=1, epsilon=3, delta=delta)
     params = found.params(session=b"s", security="active")
     assert planned_noise.announced(found, params)["privacy"]["epsilon"] == 3
     told = "".join(capsys.readouterr())
     for word in ("ε = 3", against(params), "error of the mean"):
         assert word in told
+    assert ("δ: " in told) == (delta * 20 >= 1)
     assert planned_noise.announced(None, params) == {}
 
 

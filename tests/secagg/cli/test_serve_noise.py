@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,11 +115,20 @@ def test_server_says_what_holds_against_whom(capsys):
 
 
 def test_server_says_that_clients_decline(capsys):
-    """The noise is for no colluders, and `secagg join` expects a fifth."""
+    """Noise for no colluders, where `secagg join` expects a fifth, and a graph of 17 bits."""
     few = replace(PLAN, colluders=0)
-    planned_noise.announced(few, few.params())
-    shown = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()]
-    assert shown == ["noise", "against", "clients", "error of the mean"]
+    weak = plan(200, LENGTH, norm=1, epsilon=2, delta=0.01)
+    k, t = weak.graph(sigma=17)
+    for one, graph, last in (
+        (few, {}, ["join"]),
+        (weak, {"neighbours": k, "threshold": t}, ["clients"]),
+        (PLAN, {}, []),
+    ):
+        planned_noise.announced(one, one.params(**graph))
+        shown = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()]
+        assert [name for name in shown if name != "δ"] == [
+            "noise", "against", "error of the mean", *last
+        ]  # fmt: skip
 
 
 def test_simulated_sum_has_the_error_of_its_plan():
@@ -125,7 +136,7 @@ def test_simulated_sum_has_the_error_of_its_plan():
     ran = invoke("simulate", "--clients", 12, "--length", 1000, *noise, "--json")
     found = json.loads(ran.stdout)
     # ± 2.2 % is the deviation of a mean of 1,000 squares; two clients may have dropped out
-    assert 0.85 < found["error"] / found["noise"]["error"] < 1.25
+    assert 0.85 < found["error"] / found["privacy"]["error"] < 1.25
     assert not found["exact"]
 
 
@@ -217,3 +228,28 @@ def test_noised_sums_by_commands_until_the_budget_ends(folder):
     # another process of the client finds the ledger
     with pytest.raises(BudgetSpent):
         PrivacyLedger("bern.ledger", Budget(1.5, 1e-6)).spend(PLAN.params())
+
+
+@pytest.mark.large
+def test_commands_of_a_plan_for_few_colluders(folder):
+    """The options are used as they are printed, and a client that expects more declines."""
+    asked = ("--clients", N, "--corrupt", 0, "--epsilon", 2, "--length", LENGTH)
+    text = " ".join(invoke("params", *asked).stdout.split())
+    served, joined = re.search(r"secagg serve … (.*) join secagg join … (.*?);", text).groups()
+    more = ("--json", "--deadline", 60, *served.split())
+    with ExitStack() as stack:
+        server = stack.enter_context(process(*serve(*more)))
+        url, running = address(server, "members"), []
+        for u, name in enumerate(NAMES):
+            client = ("--client", name, "--identity", f"{name}.pem", "--vector", "v.npy")
+            expected = joined.split() if u else ("--colluders", 1)
+            running.append(stack.enter_context(process("join", url, *client, *expected)))
+        ended = [one.communicate() for one in running]
+        out, error = server.communicate()
+    assert server.returncode == 3, error
+    assert [one.returncode for one in running] == [2, 0, 0, 0, 0], ended
+    assert "--colluders" in ended[0][1], ended
+    (found,) = json.loads(out)["sums"]
+    assert [one["client"] for one in found["missing"]] == ["bern"]
+    assert found["missing"][0]["why"] == "declined"
+    assert found["clients"] == list(NAMES[1:])

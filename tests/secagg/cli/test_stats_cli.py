@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from cli_processes import address, invoke, process, until
-from secagg import RemoteProtocolError, http
+from secagg import ClientPolicy, RemoteProtocolError, http
 from secagg.cli import sums
 from secagg.cli.files import create_identity, read_keys, write_keys
 from secagg.cli.studies import LEAST
@@ -201,19 +201,21 @@ def test_site_with_a_spent_budget_declines(folder, monkeypatch):
     create_identity(folder / "a.pem")
     params = round_params(noised, 12, b"study", security="active")
     PrivacyLedger("a.privacy", Budget(2, 1e-6)).spend(noised.step.loss(params))
-    checks = []
+    checks, policies = [], []
 
-    async def taken(url, name, train, **_):
+    async def taken(url, name, train, policy, **_):
         with pytest.raises(RemoteProtocolError) as caught:
             train(noised.message(), params)
         checks.append(caught.value.check)
+        policies.append(policy)
         return Completed()
 
     monkeypatch.setattr(http, "join", taken)
     files = ("plan.toml", "site-0.csv", "--client", "a", "--identity", "a.pem")
     join = ("stats", "join", "http://127.0.0.1:9", *files, "--ledger", "l", "--json")
-    ran = invoke(*join, "--budget", 2, "--privacy-ledger", "a.privacy")
+    ran = invoke(*join, "--budget", 2, "--privacy-ledger", "a.privacy", "--colluders", 1)
     assert (ran.exit_code, checks) == (2, ["budget"]), ran.stderr
+    assert policies == [ClientPolicy(colluders=1)]
     assert json.loads(ran.stdout)["spent"]["sums"] == 1
     assert invoke(*join, "--budget", 2).exit_code == 2
 

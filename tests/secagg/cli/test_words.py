@@ -107,6 +107,7 @@ DOORS: dict[str, tuple[str, Call]] = {
     "no registry, active": ("join", lambda _: check_registry(ACTIVE, None)),
     "no noise, budget": ("join", lambda _: check_noise(PARAMS)),
     "noise, no colluders": ("join", lambda _: ClientPolicy().check(NOISED)),
+    "noise, no colluders, study": ("stats join", lambda _: ClientPolicy().check(NOISED)),
     "another key": ("join", lambda _: check_identity(1, ACTIVE, make_identity(2), REGISTRY)),
     "plain URL": ("join", lambda _: check_url("http://192.0.2.1", allow_plain_http=False)),
     "long": ("join", lambda _: ClientPolicy(max_length=2).check(PARAMS)),
@@ -136,6 +137,16 @@ def test_errors_of_the_library_end_with_what_the_command_has(command, call, part
     assert not unknown(text, command), text
     assert not PYTHON.search(remedy.replace("secagg.http.Limits", "")), text
     assert len(remedy) > 8, text
+
+
+@pytest.mark.parametrize("command", ["join", "stats join"])
+@pytest.mark.parametrize("given", [{}, {"colluders": 9}])
+def test_client_that_declines_noise_can_expect_fewer_colluders(command, given):
+    with pytest.raises(ParameterError) as caught:
+        ClientPolicy(**given).check(NOISED)
+    text = shown(str(caught.value), command)
+    assert text.endswith("or take fewer --colluders")
+    assert ("secagg serve --colluders" in text) == (command == "join")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -36,7 +36,7 @@ from secagg import (
     client_id,
 )
 from secagg.flower import SecAgg
-from secagg.flower.state import node_identity
+from secagg.flower.config import node_identity
 from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
 from secagg.protocol.messages import (

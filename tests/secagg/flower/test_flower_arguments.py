@@ -27,7 +27,7 @@ from flower_nodes import (
     wrapped,
 )
 from secagg import ClientPolicy, ParameterError, PrecisionWarning, TooFewSurvivors
-from secagg.flower.state import strictest, strictest_one_shot
+from secagg.flower.config import strictest, strictest_one_shot
 from secagg.flower.testing import LocalGrid
 from secagg.oneshot import OneShotPolicy
 from wrong_values import AMOUNTS, COUNTS, FLAGS, IN_TOML

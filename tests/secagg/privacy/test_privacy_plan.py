@@ -106,6 +106,34 @@ def test_plans_out_of_range(changed):
         plan(**valid | changed)
 
 
+MANY = plan(200, 9, norm=1, epsilon=3, delta=1e-9, rounds=10**4, colluders=20)
+
+
+def test_graph_of_many_sums_has_more_bits_than_the_graph_of_one():
+    found, one = MANY.graph(), replace(MANY, rounds=1).graph()
+    assert tuple(found) != tuple(one)
+    assert found.privacy_bits >= math.log2(10**4 * 1024 / 1e-9)
+    assert MANY.budget.allows(Loss.of(MANY.params()) * 10**4)
+    with pytest.raises(ParameterError):  # the graph of a single sum
+        MANY.params(neighbours=one.neighbours, threshold=one.threshold)
+    chosen = MANY.params()
+    assert (chosen.neighbours, chosen.threshold) == tuple(found)
+    assert chosen == MANY.params(neighbours=found.neighbours, threshold=found.threshold)
+    more, known = MANY.graph(sigma=90), MANY.graph(threshold=found.threshold + 3)
+    assert more.privacy_bits >= 90
+    assert known.threshold == found.threshold + 3
+    assert MANY.params(threshold=known.threshold).neighbours == known.neighbours
+    assert MANY.graph("semi-malicious").threshold > found.threshold
+    active = MANY.params(session=b"s", security="active")
+    assert tuple(MANY.graph("active")) == (None, active.threshold)
+
+
+@pytest.mark.parametrize("wrong", [{"sigma": 129}, {"threshold": 181}, {"threshold": 2}])
+def test_no_graph_for_a_plan(wrong):
+    with pytest.raises(ParameterError):
+        MANY.graph(**wrong)
+
+
 def test_without_dp_accounting(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(MissingExtra):

@@ -307,7 +307,7 @@ async def test_an_attempt_with_another_message_or_parameters_is_trained_for(
                 parts["params"] = replace(parts["params"], length=LENGTH - 1)
             super().__init__(**parts)
 
-    monkeypatch.setattr("secagg.session.session.Attempt", Changed)
+    monkeypatch.setattr("secagg.session.runs.Attempt", Changed)
     params, seen = replace(SEMI, threshold=4), list[tuple[bytes, int]]()
 
     def train(message: bytes, params: RoundParams) -> np.ndarray:

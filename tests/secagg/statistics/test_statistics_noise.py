@@ -22,6 +22,7 @@ from secagg.statistics import (
     Category,
     Counts,
     Histogram,
+    Ledger,
     Moments,
     Number,
     Plan,
@@ -203,6 +204,26 @@ def test_ledger_of_privacy_ends_the_studies_of_a_table(unit: Any) -> None:
     with pytest.raises(RemoteProtocolError) as caught:
         site(Study(exact).message())
     assert caught.value.check == "budget"
+
+
+def test_step_that_is_refused_for_the_budget_is_not_answered() -> None:
+    """The ledger of plans knows neither the plan nor the sum, so both are free afterwards."""
+    pytest.importorskip("dp_accounting")
+    plan, ledger = replace(PLAN, privacy=BY_SITES), Ledger()
+    study, table = Study(plan), {"x": range(60), "g": [*"ab"] * 30}
+    first, second = (
+        round_params(study, 12, name, security="active") for name in (b"first", b"second")
+    )
+    spent = PrivacyLedger(None, Budget(2.0, 1e-6))
+    while spent.allows(cost := study.step.loss(first)):
+        spent.spend(cost)
+    with pytest.raises(RemoteProtocolError) as caught:
+        Site(table, plan, ledger=ledger, spending=spent)(study.message(), first)
+    assert caught.value.check == "budget"
+    ledger.check(Plan("other", {"x": Number(0, 50)}, [Moments("x")]))
+    left = PrivacyLedger(None, Budget(2.0, 1e-6))
+    Site(table, plan, ledger=ledger, spending=left)(study.message(), second)
+    assert left.sums == 1
 
 
 def test_server_that_may_lie_gets_a_single_attempt() -> None:

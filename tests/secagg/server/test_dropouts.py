@@ -32,9 +32,7 @@ def outcome(cohort: LiarsCohort, missing: Mapping[int, Phase]) -> str:
         return error.check
     result = cohort.server.result()
     kept = [
-        u
-        for u in cohort.ids
-        if missing.get(u) not in (Phase.SHARE_KEYS, Phase.MASKED_INPUT)
+        u for u in cohort.ids if missing.get(u) not in (Phase.SHARE_KEYS, Phase.MASKED_INPUT)
     ]
     assert list(result.survivors) == kept
     assert result.integers.tolist() == cohort.expected(kept)

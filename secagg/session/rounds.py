@@ -18,6 +18,7 @@ from secagg.protocol import NEXT, CohortLedger, Phase, Registry, RoundParams
 from secagg.server import Entry, RoundResult, Server
 from secagg.session.events import Place
 from secagg.session.exchange import Exchange, Exchanges, fingerprint
+from secagg.session.exclusion import to_leave_out
 from secagg.session.store import Store
 from secagg.session.wire import AttemptName, Task, message_digest, task_id, write_name
 
@@ -143,8 +144,8 @@ class Attempt:
     spend : callable
         Function that counts the attempt's privacy, once the survivors are fixed.
     left_out : set of int
-        Clients to leave out of a next attempt. A message of the client failed a check, or the
-        client dealt shares that do not give a secret.
+        Clients to leave out of a next attempt. A message of the client failed a check, or see
+        `to_leave_out`.
     """
 
     place: Place
@@ -173,7 +174,7 @@ class Attempt:
         JournalError
             The folder failed.
         """
-        phases = NEXT[self.params.security]
+        phases, server = NEXT[self.params.security], None
         try:
             server = await desk.thread.run(self._open)
             # clients repeat an answer if the process died before its acknowledgement
@@ -185,14 +186,22 @@ class Attempt:
                     await desk.run(exchange, deadline, partial(self._close, server, exchange))
                 finally:
                     self.left_out |= exchange.rejected
-        except RemoteProtocolError as error:
-            self.left_out |= {dispute.dealer for dispute in error.disputes}
+            self._check_end(server, len(phases))
+            return server.result()
+        except (TooFewSurvivors, RemoteProtocolError) as error:
+            if server is not None:
+                # of all errors, also of those that the server does not raise
+                error.verdicts = server.verdicts
+            self.left_out |= to_leave_out(error, self.params)
             raise
         finally:
             if self._log is not None:
                 self._log.close()
+
+    def _check_end(self, server: Server, phases: int) -> None:
+        """Raise the error of a round that had failed when the process was killed."""
         # the journal does not tell whether the sum was opened before it failed
-        if server.phase is Phase.FAILED and self._closed == len(phases):
+        if server.phase is Phase.FAILED and self._closed == phases:
             raise RemoteProtocolError(
                 "the attempt failed at its end and its process was killed; its sum may be "
                 "known, so go on with a new round",
@@ -207,7 +216,6 @@ class Attempt:
                 survivors=0,
                 needed=self.params.min_survivors,
             )
-        return server.result()
 
     def _open(self) -> Server:
         """Return the server, new or resumed; nothing goes out before the server is stored."""

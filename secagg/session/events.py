@@ -262,7 +262,7 @@ class RoundFailed(Event):
     left_out : tuple of int, ascending
         Clients that the next attempts at this round leave out. A message of the client failed a
         check, the client dealt shares that do not give a secret, or a verdict names the client.
-        After the check "dealer" also both clients of disjoint complaints.
+        After the check "dealer" also both clients of disjoint complaints, if enough are left.
     declined : int
         Number of members that declined this round so far.
     final : bool

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from secagg.errors import RemoteProtocolError, TooFewSurvivors
+from collections.abc import Iterable
+
+from secagg.errors import RemoteProtocolError, TooFewSurvivors, Verdict
 from secagg.graph.matching import maximum_matching
 from secagg.protocol import RoundParams
 
 
-def to_leave_out(error: TooFewSurvivors | RemoteProtocolError, params: RoundParams) -> set[int]:
-    """Return the clients that have to stay away after the error of an attempt.
+def convicted(verdicts: Iterable[Verdict]) -> set[int]:
+    """Return the clients that verdicts name."""
+    return {verdict.client for verdict in verdicts}
 
-    These are the clients that verdicts name, and the sender of a wrong message. In the
-    semi-honest variant dealers in disputes follow. After the check "dealer" of the active
-    variant, of each complaint the dealer or the holder lies, and nobody knows which of them. So
-    both ends of a largest set of disjoint complaints stay away. Each of these pairs has another
-    liar, so no more honest clients are lost than there are liars, in all attempts together.
+
+def at_fault(error: TooFewSurvivors | RemoteProtocolError, params: RoundParams) -> set[int]:
+    """Return the clients that the error of an attempt shows to be at fault.
+
+    These are the clients that verdicts name and the sender of a wrong message. In the
+    semi-honest variant dealers in disputes follow, of whom any may be honest.
 
     Parameters
     ----------
@@ -22,16 +26,30 @@ def to_leave_out(error: TooFewSurvivors | RemoteProtocolError, params: RoundPara
     params : RoundParams
         Parameters of the attempt.
     """
-    found = {verdict.client for verdict in error.verdicts}
+    found = convicted(error.verdicts)
     if isinstance(error, TooFewSurvivors):
         return found
     if error.sender is not None:
         found.add(error.sender)
     if not params.active:
-        return found | {dispute.dealer for dispute in error.disputes}
-    if error.check == "dealer":
-        # the liars that are known already explain their complaints
-        undecided = (pair for pair in error.disputes if found.isdisjoint(pair))
-        for pair in maximum_matching(undecided):
-            found |= {*pair}
+        found |= {dispute.dealer for dispute in error.disputes}
     return found
+
+
+def in_doubt(error: TooFewSurvivors | RemoteProtocolError, guilty: set[int]) -> set[int]:
+    """Return both ends of disjoint complaints, after the check "dealer" of an active round.
+
+    The dealer or the holder of a complaint lies, and nobody knows which of them. Each pair of a
+    largest set of disjoint complaints has another liar. So if all of these clients stay away,
+    no more honest clients do than there are liars.
+
+    Parameters
+    ----------
+    error : TooFewSurvivors or RemoteProtocolError
+    guilty : set of int
+        Clients at fault, whose lies explain their complaints and the complaints about them.
+    """
+    if not isinstance(error, RemoteProtocolError) or error.check != "dealer":
+        return set()
+    undecided = (pair for pair in error.disputes if guilty.isdisjoint(pair))
+    return {end for pair in maximum_matching(undecided) for end in pair}

@@ -26,6 +26,7 @@ from secagg.session.clock import Clock
 from secagg.session.desk import Desk
 from secagg.session.events import Hook, Hooks, Place
 from secagg.session.exchange import Thread, closed
+from secagg.session.exclusion import convicted
 from secagg.session.expenses import Expenses
 from secagg.session.helpers import HelperLink, Helpers, by_number
 from secagg.session.presence import Attendance, pool_of
@@ -110,6 +111,7 @@ class Session:
                 self.names |= one.names
         self._hooks, self._clock = Hooks(on_event, self.names), clock or Clock()
         self._graph_seed = os.urandom(SEED_BYTES)
+        self._convicted = set[int]()
         self._thread = Thread()
         self._desk = Desk(name, ids, self._thread, self._hooks, self._clock)
         self._store = None if folder is None else Store(folder, name)
@@ -157,6 +159,11 @@ class Session:
         Without a budget, attempts without noise do not count.
         """
         return self._expenses.loss
+
+    @property
+    def convicted(self) -> frozenset[int]:
+        """Ids of the clients that verdicts of this session name; later sums leave them out."""
+        return frozenset(self._convicted)
 
     def attendance(self) -> dict[int, Attendance]:
         """Return which members are present and since when, by ascending ids."""
@@ -223,7 +230,7 @@ class Session:
         pool, size = pool_of(cohort, desk.members, least, params.n_clients)
         if cohort is None:  # members with the default policy reject smaller cohorts
             least = max(least, ClientPolicy().smallest_cohort(params))
-        left_out, series = set[int](), self._series
+        left_out, series = set(self._convicted), self._series
 
         async def run(place: Place, begun: Begun | None) -> RoundResult:
             if begun is None:
@@ -254,9 +261,19 @@ class Session:
                 raise
             finally:
                 left_out.update(attempt.left_out)
+                rest = pool - left_out - attempt.in_doubt
+                # as many may stay away again, and then enough must be left
+                if min(size, len(rest)) - attempt.absent >= least:
+                    left_out.update(attempt.in_doubt)
 
         wanted = program(params.to_bytes(), message, min_clients)
-        return await series.next(params, wanted, left_out, run)
+        try:
+            result = await series.next(params, wanted, left_out, run)
+        except (TooFewSurvivors, RemoteProtocolError) as error:
+            self._convicted |= convicted(error.verdicts)
+            raise
+        self._convicted |= convicted(result.verdicts)
+        return result
 
     async def one_shot(
         self,
@@ -325,7 +342,8 @@ class Session:
                 self._expenses.check(params)
             ids = () if begun is None else begun.cohort
             if batch.needed and begun is None:  # else only the helpers failed before
-                absent = (pool - batch.left_out).difference(batch.accumulator.ids)
+                left_out = batch.left_out | self._convicted
+                absent = (pool - left_out).difference(batch.accumulator.ids)
                 room = size - len(batch.accumulator)
                 ids = await desk.choose(place, absent, room, batch.needed, gather)
                 await series.keep_attempt(place, params, ids, FRAME + params.layout.report)

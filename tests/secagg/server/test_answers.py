@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 
 from harness import altered, finish, make_identity, make_params, read, server_rejects
-from liars import (
+from lying_clients import (
     LiarsCohort,
     Lie,
     active_params,
@@ -84,7 +84,7 @@ def test_check22_shares_are_withheld_exactly_after_complaints(place: int, share:
 
 
 @pytest.mark.parametrize("what", ["none", "another share", "another client", "flipped"])
-def test_shares_that_are_not_signed_convict_nobody(what: str) -> None:
+def test_check59_shares_that_are_not_signed_convict_nobody(what: str) -> None:
     """A bit that flips on the way is rejected, and the client may send again."""
     cohort = asked()
     sent = cohort.step()
@@ -116,7 +116,7 @@ def test_answers_of_an_earlier_session_are_rejected() -> None:
 
 
 @SUITES
-def test_all_holders_beyond_t_may_lie(suite: str) -> None:
+def test_check59_all_holders_beyond_t_may_lie(suite: str) -> None:
     """m − t wrong shares of each secret; decoding alone would correct half of them."""
     lies = {u: [reveals_others(range(N))] for u in (3, 8)}
     cohort = LiarsCohort(active_params(N, suite), lies)
@@ -128,7 +128,9 @@ def test_all_holders_beyond_t_may_lie(suite: str) -> None:
 
 
 @pytest.mark.parametrize("gone", [(), (1,)])
-def test_good_shares_are_counted_before_any_secret_is_rebuilt(gone: tuple[int, ...]) -> None:
+def test_check19_good_shares_are_counted_first(
+    gone: tuple[int, ...],
+) -> None:
     """Only one dealer lacks a good share."""
     liars = range(2, 5 - len(gone))
     cohort = LiarsCohort(active_params(N), {u: [reveals_others([7])] for u in liars})
@@ -145,7 +147,7 @@ def test_good_shares_are_counted_before_any_secret_is_rebuilt(gone: tuple[int, .
 
 
 @pytest.mark.parametrize("owner", [1, 5, 6])
-def test_one_wrong_share_convicts_its_holder(owner: int) -> None:
+def test_check59_one_wrong_share_convicts_its_holder(owner: int) -> None:
     """Of b, of its own b, and of s of client 6, which dropped out."""
     cohort = asked({5: [reveals_others([owner])]}, gone=[6])
     cohort.advance(1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from harness import Cohort, altered, finish, make_identity, make_params, read, server_rejects
-from liars import LiarsCohort, active_params, complains, convicted, named, seals_noise
+from lying_clients import LiarsCohort, active_params, complains, convicted, named, seals_noise
 from raised import rejects
 from secagg.protocol import dealing
 from secagg.protocol.messages import MaskedInput
@@ -80,7 +80,7 @@ def test_check22_fields_of_another_length_are_rejected(
         ("hybrid", {1: 1, 2: 0}),
     ],
 )
-def test_complaints_of_another_form_are_rejected(suite: str, kinds: dict[int, int]) -> None:
+def test_check59_malformed_complaints_are_rejected(suite: str, kinds: dict[int, int]) -> None:
     """Also if the client signs its leaves with them."""
     cohort = due(suite, without=(6,))
     sent = cohort.step()
@@ -100,7 +100,7 @@ def test_complaints_of_other_bytes_are_rejected(packed: bytes) -> None:
 
 @SUITES
 @pytest.mark.parametrize("what", ["none", "another word", "another holder", "another leaf"])
-def test_who_signs_acceptance_of_anything_is_rejected(suite: str, what: str) -> None:
+def test_check59_who_signs_acceptance_of_anything_is_rejected(suite: str, what: str) -> None:
     cohort = due(suite)
     sent = cohort.step()
     accepted = {"none": b"", "another holder": read(sent[2], MaskedInput).accepted}.get(what)
@@ -138,7 +138,7 @@ def of_noise(suite: str) -> tuple[Cohort, dict[int, bytes]]:
         lambda old: old[:160] + bytes(32),
     ],
 )
-def test_secrets_that_miss_the_own_check_are_rejected(
+def test_check57_secrets_that_miss_the_own_check_are_rejected(
     change: Callable[[bytes], bytes],
 ) -> None:
     cohort, sent = of_noise("hybrid")
@@ -172,7 +172,7 @@ def test_a_rejected_message_leaves_no_word_and_no_sum() -> None:
 
 
 @SUITES
-def test_a_complainer_of_too_many_is_rejected_and_convicted(suite: str) -> None:
+def test_check60_a_complainer_of_too_many_is_rejected_and_convicted(suite: str) -> None:
     """2t − n − 1 is 3 for ten clients: three complaints are disputes, four a verdict."""
     cohort = LiarsCohort(active_params(10, suite), {4: [complains({0: 1, 1: 1, 2: 1, 3: 1})]})
     cohort.advance(2)

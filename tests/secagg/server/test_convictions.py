@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from harness import registry_of
-from liars import LiarsCohort, active_params, complains, convicted, named, seals_noise
+from lying_clients import LiarsCohort, active_params, complains, convicted, named, seals_noise
 from raised import rejects
 from secagg import (
     ClientPolicy,
@@ -25,7 +25,7 @@ SUITES = pytest.mark.parametrize("suite", ["x25519", "hybrid"])
 
 @SUITES
 @pytest.mark.parametrize("complaints", [2, 3])
-def test_more_complaints_than_colluders_convict_a_dealer(suite: str, complaints: int) -> None:
+def test_check59_more_complaints_than_colluders_convict(suite: str, complaints: int) -> None:
     """c is 2 of 13 clients in the server's policy; the round goes on."""
     places = range(complaints)
     params = active_params(13, suite)
@@ -78,7 +78,7 @@ def test_a_policy_of_another_type_is_rejected() -> None:
     ],
 )
 @SUITES
-def test_a_dealer_without_t_acceptors_ends_the_round(
+def test_check59_a_dealer_without_t_acceptors_ends_the_round(
     suite: str, places: list[int], gone: list[int], lacks: bool
 ) -> None:
     cohort = LiarsCohort(active_params(9, suite), {4: [seals_noise(places)]})
@@ -147,7 +147,7 @@ def known_cohort(cohort: LiarsCohort) -> None:
 @pytest.mark.parametrize(
     "end", [below_in_inputs, below_in_signatures, below_in_shares, known_cohort]
 )
-def test_every_later_error_has_the_verdicts(end: Callable[[LiarsCohort], None]) -> None:
+def test_check59_every_later_error_has_the_verdicts(end: Callable[[LiarsCohort], None]) -> None:
     """Client 12 dealt badly to clients 5 to 8, and the round ends for another reason."""
     cohort = LiarsCohort(active_params(13), {12: [seals_noise(range(5, 9))]})
     ledger = CohortLedger(min_difference=3)

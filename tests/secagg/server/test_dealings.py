@@ -73,7 +73,7 @@ def test_check07_encapsulation_key_of_another_does_not_enter_the_roster() -> Non
     finish(cohort)
 
 
-def test_check32_the_signature_covers_the_encapsulation_key() -> None:
+def test_check24_the_signature_covers_the_encapsulation_key() -> None:
     cohort, other = begun(0, "hybrid", "active"), Cohort(make_params(5, suite="hybrid"), seed=1)
     sent, key = cohort.step(), read(other.step()[1], AdvertiseKeys).kem_key
     forged = altered(sent[1], AdvertiseKeys, kem_key=key)
@@ -140,7 +140,7 @@ def flipped(at: int) -> Callable[[bytes], bytes]:
         ("dealt", lambda _: b""),
     ],
 )
-def test_a_dealing_that_is_not_signed_is_rejected(
+def test_check59_a_dealing_that_is_not_signed_is_rejected(
     suite: str, field: str, change: Callable[[bytes], bytes]
 ) -> None:
     cohort = begun(1, suite, "active")
@@ -159,7 +159,7 @@ def test_the_dealing_covers_the_checks() -> None:
 
 
 @pytest.mark.parametrize("what", ["points", "another's mask key", "another's leaves"])
-def test_a_dealing_over_other_values_is_rejected(what: str) -> None:
+def test_check59_a_dealing_over_other_values_is_rejected(what: str) -> None:
     """The dealer signs another point of a holder, or values of another client."""
     leaves, signed = dealing.leaves, dealing.signed_dealt
 

@@ -8,7 +8,7 @@ from itertools import combinations, permutations, product
 import pytest
 
 from harness import make_params
-from liars import LiarsCohort, active_params, complains, named
+from lying_clients import LiarsCohort, active_params, complains, named
 from secagg import RemoteProtocolError, TooFewSurvivors
 from secagg.protocol import NEXT, Phase
 from secagg.protocol.dealing import UNMASKED
@@ -110,7 +110,7 @@ def pairs_of(n: int) -> list[set[tuple[int, int]]]:
 
 
 @pytest.mark.parametrize("n", [4, 5])
-def test_pairs_without_a_mask_are_removed_in_every_pattern(n: int) -> None:
+def test_check57_pairs_without_a_mask_are_removed_in_every_pattern(n: int) -> None:
     """Of four or five clients nobody may drop out after a complaint; see the next test."""
     for pairs in pairs_of(n):
         found = unmasked(n, pairs, {})
@@ -126,7 +126,7 @@ def test_pairs_without_a_mask_are_removed_in_every_pattern(n: int) -> None:
     [{(1, 4)}, {(4, 1)}, {(1, 4), (4, 1)}, {(1, 4), (4, 5)}, {(1, 4), (5, 4)}],
     ids=str,
 )
-def test_pairs_without_a_mask_are_removed_if_a_client_drops_out(
+def test_check57_pairs_without_a_mask_are_removed_if_a_client_drops_out(
     pairs: set[tuple[int, int]],
 ) -> None:
     """One of seven clients may: the dealer, the holder, or another."""

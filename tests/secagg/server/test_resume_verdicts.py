@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from harness import ReplayedEntropy
-from liars import (
+from lying_clients import (
     LiarsCohort,
     active_params,
     complains,

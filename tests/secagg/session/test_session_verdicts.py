@@ -26,7 +26,7 @@ from secagg import (
 )
 from secagg.client import complaints
 from secagg.session import RoundBegun, RoundFailed, RoundFinished
-from secagg.session.exclusion import to_leave_out
+from secagg.session.exclusion import at_fault, in_doubt
 from secagg.session.outcomes import read, write_error, write_result
 from session_party import Party, registry_of, session_of, until, vector_of
 
@@ -40,49 +40,71 @@ PARAMS = RoundParams(
     security="active",
 )
 SEMI = replace(PARAMS, security="semi-honest")
+WIDE = replace(PARAMS, n_clients=13, threshold=9)
 
 
 def lying(patch: pytest.MonkeyPatch, lies: Mapping[int, list[int]]) -> None:
-    """Let clients complain of dealers, in the first attempt of each client."""
-    judge, left = complaints.judge, dict(lies)
+    """Let clients complain of dealers, in every attempt."""
+    judge = complaints.judge
 
     def lied(opened: Any, hashes: bytes, peers: Any, holder: Any, params: RoundParams) -> Any:
         word = judge(opened, hashes, peers, holder, params)
-        word[np.isin(peers.ids, left.pop(holder.me, []))] = 1
+        word[np.isin(peers.ids, lies.get(holder.me, []))] = 1
         return word
 
     patch.setattr(complaints, "judge", lied)
 
 
-async def attempts(party: Party, gone: list[int]) -> RoundResult:
+async def attempts(party: Party, params: RoundParams, gone: list[int]) -> RoundResult:
     """Run a round whose first attempt lacks the inputs of some members, which come again."""
     lost = {u: {(0, 0, "masked_input"): "answer"} for u in gone}
-    party.come(PARAMS, lost=lost)
-    result = asyncio.create_task(party.session.round(PARAMS))
+    party.come(params, lost=lost)
+    result = asyncio.create_task(party.session.round(params))
     await until(lambda: party.of(RoundFailed) or result.done())
     for u in gone:
         party.running[u].cancel()
-        party.come(PARAMS, [u])
-    return await result
+        party.come(params, [u])
+    found = await result
+    assert (found.sum == sum(vector_of(u, LENGTH) for u in found.survivors)).all()
+    return found
 
 
-async def test_after_dealer_both_ends_of_disjoint_complaints_are_left_out(monkeypatch):
-    """Client 9 complains of three. One of them is lost, not all three: each pair has a liar."""
-    lying(monkeypatch, {9: [0, 1, 2]})
-    async with session_of(N, registry=registry_of(PARAMS)) as party:
-        result = await attempts(party, [6, 7, 8])
-        assert set(result.survivors) == set(range(N)) - {0, 9}
-        assert (result.sum == sum(vector_of(u, LENGTH) for u in result.survivors)).all()
+async def test_check60_both_ends_of_disjoint_complaints_are_left_out(monkeypatch):
+    """Three complain of client 12, of whom it is one that is lost: the pair has a liar."""
+    lying(monkeypatch, {u: [12] for u in (0, 1, 2)})
+    async with session_of(13, registry=registry_of(WIDE)) as party:
+        result = await attempts(party, WIDE, [7, 8])
+        assert set(result.survivors) == set(range(1, 12))
         (failed,) = party.of(RoundFailed)
-        assert (failed.check, failed.left_out, failed.convicted) == ("dealer", (0, 9), ())
-        assert [event.cohort for event in party.of(RoundBegun)] == [10, 8]
+        assert (failed.check, failed.left_out, failed.convicted) == ("dealer", (0, 12), ())
+        assert [event.cohort for event in party.of(RoundBegun)] == [13, 11]
+        assert party.session.convicted == set()
+        # in the next round all take part again
+        lying(monkeypatch, {})
+        assert set((await party.session.round(WIDE)).survivors) == set(range(13))
 
 
-async def test_a_convicted_client_is_left_out_and_nobody_for_its_complaints(monkeypatch):
-    """Clients 0 to 2 complain of client 9, which is a verdict: c is 2 of ten clients."""
+@pytest.mark.parametrize("liars", [1, 2])
+async def test_pairs_stay_if_the_next_attempt_would_lack_members(monkeypatch, liars):
+    """Without the pairs, and as many absent, there would be fewer than seven of ten."""
+    lying(monkeypatch, {9 - u: [0, 1, 2] for u in range(liars)})
+    async with session_of(N, registry=registry_of(PARAMS)) as party:
+        result = await attempts(party, PARAMS, [5, 6, 7][: 4 - liars])
+        assert set(result.survivors) == set(range(N))
+        (failed,) = party.of(RoundFailed)
+        assert (failed.check, failed.left_out) == ("dealer", ())
+        expected = [Dispute(v, 9 - u) for v in range(3) for u in range(liars)]
+        assert set(result.disputes) == set(expected)
+
+
+async def test_a_convicted_client_is_left_out_of_all_later_sums(monkeypatch):
+    """Clients 0 to 2 complain of client 9, which is a verdict: c is 2 of ten clients.
+
+    So nobody else is lost for these complaints.
+    """
     lying(monkeypatch, {u: [9] for u in (0, 1, 2)})
     async with session_of(N, registry=registry_of(PARAMS)) as party:
-        result = await attempts(party, [7])
+        result = await attempts(party, PARAMS, [7])
         assert set(result.survivors) == set(range(9))
         (failed,) = party.of(RoundFailed)
         assert (failed.left_out, failed.convicted) == ((9,), (9,))
@@ -91,6 +113,19 @@ async def test_a_convicted_client_is_left_out_and_nobody_for_its_complaints(monk
         assert blame.check(verdict.data, registry_of(PARAMS)) == verdict.client == 9
         (finished,) = party.of(RoundFinished)
         assert finished.convicted == (9,)
+        second = await party.session.round(PARAMS)
+        assert (set(second.survivors), second.verdicts) == (set(range(9)), ())
+        assert party.session.convicted == {9}
+
+
+async def test_a_verdict_of_a_sum_leaves_its_client_out_of_the_next(monkeypatch):
+    """All are there, so the first attempt gives the sum."""
+    lying(monkeypatch, {u: [9] for u in (0, 1, 2)})
+    async with session_of(N, registry=registry_of(PARAMS)) as party:
+        party.come(PARAMS)
+        first = await party.session.round(PARAMS)
+        assert set(first.survivors) == set(range(N))
+        assert set((await party.session.round(PARAMS)).survivors) == set(range(9))
 
 
 async def test_a_rejected_complainer_is_left_out_and_its_verdict_is_in_the_last_error(
@@ -176,21 +211,30 @@ def failed(
     return RemoteProtocolError("", **(fields | more), disputes=pairs, verdicts=proofs)
 
 
-def test_only_the_check_dealer_leaves_out_the_ends_of_complaints():
+def test_at_fault_are_the_convicted_and_the_sender():
     pairs = [(1, 2), (3, 2)]
-    assert len(to_leave_out(failed(pairs), PARAMS)) == 2
-    for check in ("shares", "contribution", "sum"):
+    for check in ("dealer", "shares", "contribution", "sum"):
         error = failed(pairs, (5,), check=check, phase="unmasking")
-        assert to_leave_out(error, PARAMS) == {5}
+        assert at_fault(error, PARAMS) == {5}
     error = failed([], check="contribution", sender=4, phase="unmasking")
-    assert to_leave_out(error, PARAMS) == to_leave_out(error, SEMI) == {4}
-    assert to_leave_out(failed(pairs, check="shares"), SEMI) == {1, 3}
+    assert at_fault(error, PARAMS) == at_fault(error, SEMI) == {4}
+    assert at_fault(failed(pairs, check="shares"), SEMI) == {1, 3}
     few = TooFewSurvivors("", phase="", survivors=1, needed=2, verdicts=VERDICTS[:1])
-    assert to_leave_out(few, PARAMS) == {3}
+    assert at_fault(few, PARAMS) == {3}
+
+
+def test_in_doubt_are_clients_after_dealer_without_an_explanation():
+    pairs = [(1, 2), (3, 2), (4, 6)]
+    assert in_doubt(failed(pairs), set()) == {1, 2, 4, 6}
+    assert in_doubt(failed(pairs), {2}) == {4, 6}
+    assert in_doubt(failed(pairs), {2, 4}) == set()
+    assert in_doubt(failed(pairs, check="shares"), set()) == set()
+    few = TooFewSurvivors("", phase="", survivors=1, needed=2)
+    assert in_doubt(few, set()) == set()
 
 
 @given(st.data())
-def test_no_more_honest_clients_are_lost_than_liars(data: st.DataObject):
+def test_check60_no_more_honest_clients_are_left_out_than_liars(data: st.DataObject):
     """In all attempts together: a complaint has a liar at one of its ends."""
     liars = data.draw(st.sets(st.integers(0, 11), max_size=4))
     left = set(range(12))
@@ -203,10 +247,11 @@ def test_no_more_honest_clients_are_lost_than_liars(data: st.DataObject):
         ]
         pairs = data.draw(st.lists(st.sampled_from(possible))) if possible else []
         known = sorted(left & liars)
-        convicted = data.draw(st.sets(st.sampled_from(known))) if known else set()
-        out = to_leave_out(failed(pairs, tuple(convicted)), PARAMS)
-        left -= out
-        assert convicted <= out
+        proofs = data.draw(st.sets(st.sampled_from(known))) if known else set()
+        error = failed(pairs, tuple(proofs))
+        guilty = at_fault(error, PARAMS)
+        assert guilty == proofs
+        left -= guilty | in_doubt(error, guilty)
         # what is left has no complaint that could end the next attempt in the same way
         assert not any({*pair} <= left for pair in pairs)
     lost = set(range(12)) - left

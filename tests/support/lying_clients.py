@@ -11,7 +11,16 @@ from unittest import mock
 import numpy as np
 
 from harness import Cohort, make_params
-from secagg import Client, ClientPolicy, Phase, RoundParams, Verdict, blame
+from secagg import (
+    Client,
+    ClientPolicy,
+    Phase,
+    RemoteProtocolError,
+    RoundParams,
+    RoundResult,
+    Verdict,
+    blame,
+)
 from secagg.client import complaints, sharing
 from secagg.protocol import dealing
 
@@ -53,6 +62,17 @@ class LiarsCohort(Cohort):
 
 def active_params(n: int, suite: str = "x25519", **changes: object) -> RoundParams:
     return make_params(n, security="active", suite=suite, **changes)
+
+
+def ended(cohort: LiarsCohort, *leaving: Collection[int]) -> RoundResult | RemoteProtocolError:
+    """Return the result or the error of the rest of a round."""
+    try:
+        cohort.run(*leaving)
+    except RemoteProtocolError as error:
+        return error
+    result = cohort.server.result()
+    assert result.integers.tolist() == cohort.expected(result.survivors)
+    return result
 
 
 def named(verdicts: Iterable[Verdict]) -> list[tuple[int, str]]:

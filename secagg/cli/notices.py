@@ -26,7 +26,7 @@ NO_VECTOR = "vector"
 _FEW = 20
 """Missing clients below which each arrival has a line."""
 _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "names"}
-_CLIENTS = frozenset({"client", "missing", "left_out", "clients"})
+_CLIENTS = frozenset({"client", "missing", "left_out", "clients", "convicted"})
 """Fields with the ids of clients."""
 
 

@@ -82,6 +82,8 @@ class PerPeer(Generic[T]):
         rows = np.flatnonzero(came)
         # stable: each peer's rows keep the ascending order of the senders
         rows = rows[np.argsort(self._peers[rows], kind="stable")]
+        if not rows.size:
+            return {}
         peers, first = np.unique(self._peers[rows], return_index=True)
         return dict(zip(peers.tolist(), np.split(rows, first[1:]), strict=True))
 

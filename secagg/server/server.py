@@ -25,7 +25,7 @@ from secagg.errors import (
     Verdict,
 )
 from secagg.graph import SEED_BYTES
-from secagg.protocol import NEXT, ClientPolicy, Phase, Registry, RoundParams
+from secagg.protocol import NEXT, ClientPolicy, Phase, Registry, RoundParams, kem
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import check_registry
 from secagg.protocol.ledger import CohortLedger, open_page
@@ -75,7 +75,7 @@ class Server:
     ParameterError
         An argument is of the wrong type, or `graph_seed` has not 32 bytes. Or the registry is
         missing or not allowed, the journal is for other parameters, or there is a kind without
-        a ledger.
+        a ledger. Or the suite is "hybrid", and the installed cryptography lacks ML-KEM.
     JournalError
         The journal already has entries, or cannot be written.
     """
@@ -96,6 +96,8 @@ class Server:
         check_registry(params, registry)
         if policy is not None:
             check_kind("policy", policy, ClientPolicy, "a secagg.ClientPolicy")
+        if params.suite == "hybrid":
+            kem.require()
         if journal is not None:
             check_log(journal, params)
         self.params = params

@@ -20,7 +20,7 @@ EXCUSED = ("late", "size")
 """Checks that are no offence: a slow client, and a long answer of an earlier round."""
 _NAMED = 20
 """Most clients that a line of the log names."""
-_CLIENTS = ("client", "missing", "left_out", "clients")
+_CLIENTS = ("client", "missing", "left_out", "clients", "convicted")
 """Fields with ids of clients."""
 
 
@@ -227,7 +227,8 @@ class RoundFinished(Event):
     survivors : int
         Number of clients in the sum.
     disputes : int
-        Number of wrong shares that were found.
+        Number of wrong shares that were found; in the active variant, of complaints that
+        convict nobody.
     stored : bool
         True if the result was read from the folder.
     clients : tuple of int, ascending
@@ -235,6 +236,8 @@ class RoundFinished(Event):
     epsilon : float or None
         ε that all attempts so far have spent, for the δ of the session's budget. None: the
         session has no budget.
+    convicted : tuple of int, ascending
+        Clients that the verdicts of the result name, of all attempts at the round.
     """
 
     seconds: float
@@ -243,6 +246,7 @@ class RoundFinished(Event):
     stored: bool = False
     clients: tuple[int, ...] = ()
     epsilon: float | None = None
+    convicted: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -257,7 +261,8 @@ class RoundFailed(Event):
         Phase of the error; the failed check, or "" if too few clients were left.
     left_out : tuple of int, ascending
         Clients that the next attempts at this round leave out. A message of the client failed a
-        check, or the client dealt shares that do not give a secret.
+        check, the client dealt shares that do not give a secret, or a verdict names the client.
+        After the check "dealer" also both clients of disjoint complaints, if enough are left.
     declined : int
         Number of members that declined this round so far.
     final : bool
@@ -266,6 +271,8 @@ class RoundFailed(Event):
         The numbers in `TooFewSurvivors`, if too few clients were left; else 0.
     epsilon : float or None
         See `RoundFinished`; a failed attempt counts if its survivors are known.
+    convicted : tuple of int, ascending
+        Clients that verdicts of this attempt name.
     """
 
     level: ClassVar[int] = logging.WARNING
@@ -278,6 +285,7 @@ class RoundFailed(Event):
     survivors: int = 0
     needed: int = 0
     epsilon: float | None = None
+    convicted: tuple[int, ...] = ()
 
 
 Hook = Callable[[Event], object]

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from secagg import _fast
 from secagg.encoding import Lanes
-from secagg.errors import Dispute, RemoteProtocolError, TooFewSurvivors
+from secagg.errors import Dispute, RemoteProtocolError, TooFewSurvivors, Verdict
 from secagg.journal.lock import spoilt
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.oneshot.result import decode
@@ -31,6 +31,7 @@ class _Result(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields
     survivors: bytes
     disputes: tuple[Dispute, ...]
     outvoted: tuple[int, ...]
+    verdicts: tuple[Verdict, ...] = ()  # none in folders of earlier versions
 
 
 class _Error(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=True):
@@ -44,6 +45,7 @@ class _Error(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=
     sender: int | None
     disputes: tuple[Dispute, ...]
     helpers: tuple[int, ...]
+    verdicts: tuple[Verdict, ...] = ()
 
 
 def write_result(result: RoundResult, params: Params) -> bytes:
@@ -59,8 +61,8 @@ def write_result(result: RoundResult, params: Params) -> bytes:
     else:
         total[:] = np.mod(integers, ring.modulus)
     outvoted = result.outvoted if isinstance(result, OneShotResult) else ()
-    packed = _fast.pack_bits(total, ring.bits)
-    return _write(_Result(packed, pack_ids(result.survivors), result.disputes, outvoted))
+    packed, survivors = _fast.pack_bits(total, ring.bits), pack_ids(result.survivors)
+    return _write(_Result(packed, survivors, result.disputes, outvoted, result.verdicts))
 
 
 def read(data: bytes, params: Params) -> RoundResult | TooFewSurvivors | RemoteProtocolError:
@@ -86,7 +88,7 @@ def _read_result(found: _Result, params: Params) -> RoundResult:
         if ids is not None and isinstance(params, OneShotParams):
             return decode(total, ids, found.outvoted, params)
         if ids is not None and isinstance(params, RoundParams):
-            return decode_sum(total, ids, found.disputes, params)
+            return decode_sum(total, ids, found.disputes, params, verdicts=found.verdicts)
     raise _altered()
 
 
@@ -100,15 +102,19 @@ def write_error(error: TooFewSurvivors | RemoteProtocolError) -> bytes:
     why = reason(error)
     if isinstance(error, TooFewSurvivors):
         counts = error.survivors, error.needed
-        return _write(_Error(why, error.phase, "", *counts, None, (), ()))
-    who = error.sender, error.disputes, error.helpers
+        return _write(_Error(why, error.phase, "", *counts, None, (), (), error.verdicts))
+    who = error.sender, error.disputes, error.helpers, error.verdicts
     return _write(_Error(why, error.phase, error.check, 0, 0, *who))
 
 
 def _read_error(found: _Error) -> TooFewSurvivors | RemoteProtocolError:
     if not found.check:
         return TooFewSurvivors(
-            found.why, phase=found.phase, survivors=found.survivors, needed=found.needed
+            found.why,
+            phase=found.phase,
+            survivors=found.survivors,
+            needed=found.needed,
+            verdicts=found.verdicts,
         )
     return RemoteProtocolError(
         found.why,
@@ -117,6 +123,7 @@ def _read_error(found: _Error) -> TooFewSurvivors | RemoteProtocolError:
         check=found.check,
         disputes=found.disputes,
         helpers=found.helpers,
+        verdicts=found.verdicts,
     )
 
 

@@ -13,45 +13,17 @@ from functools import partial
 
 from secagg._check import check_seconds
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
-from secagg.journal import Journal
 from secagg.protocol import NEXT, CohortLedger, Phase, Registry, RoundParams
-from secagg.server import Entry, RoundResult, Server
+from secagg.server import RoundResult, Server
 from secagg.session.events import Place
 from secagg.session.exchange import Exchange, Exchanges, fingerprint
+from secagg.session.exclusion import at_fault, in_doubt
+from secagg.session.grouped import GroupedJournal
 from secagg.session.store import Store
 from secagg.session.wire import AttemptName, Task, message_digest, task_id, write_name
 
 _UP_TO_INPUTS = (Phase.ADVERTISE_KEYS, Phase.SHARE_KEYS, Phase.MASKED_INPUT)
 """Phases before the list of clients in the sum is fixed; fewer clients answer each of them."""
-
-
-class GroupedJournal:
-    """Log of a `Server`, with the entries in memory until `flush`, which precedes any answer.
-
-    Parameters
-    ----------
-    journal : Journal
-    """
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self.params, self.entries, self.close = journal.params, journal.entries, journal.close
-        self._first, self._entries = 0, list[Entry]()
-
-    def append(self, number: int, entry: Entry) -> None:
-        """Take an entry as number `number`; the entry is on the disk after `flush`."""
-        if not self._entries:
-            self._first = number
-        self._entries.append(entry)
-
-    def flush(self) -> None:
-        """Write the entries: all entries are on the disk when the call returns, or none.
-
-        JournalError is raised if the write fails. The server has then to be resumed.
-        """
-        if self._entries:
-            self._journal.extend(self._first, self._entries)
-            self._entries.clear()
 
 
 def fresh_params(
@@ -144,7 +116,11 @@ class Attempt:
         Function that counts the attempt's privacy, once the survivors are fixed.
     left_out : set of int
         Clients to leave out of a next attempt. A message of the client failed a check, or the
-        client dealt shares that do not give a secret.
+        client is `at_fault`.
+    in_doubt : set of int
+        Clients to leave out of a next attempt that has enough clients without them.
+    absent : int
+        Number of other clients of the cohort without an accepted input.
     """
 
     place: Place
@@ -158,6 +134,8 @@ class Attempt:
     min_clients: int = 0
     spend: Callable[[], object] = lambda: None
     left_out: set[int] = field(default_factory=set)
+    in_doubt: set[int] = field(default_factory=set)
+    absent: int = 0
     _log: GroupedJournal | None = None
     _accepted: dict[int, bytes] = field(default_factory=dict)
     _answered: set[int] = field(default_factory=set)
@@ -173,7 +151,7 @@ class Attempt:
         JournalError
             The folder failed.
         """
-        phases = NEXT[self.params.security]
+        phases, server = NEXT[self.params.security], None
         try:
             server = await desk.thread.run(self._open)
             # clients repeat an answer if the process died before its acknowledgement
@@ -185,14 +163,26 @@ class Attempt:
                     await desk.run(exchange, deadline, partial(self._close, server, exchange))
                 finally:
                     self.left_out |= exchange.rejected
-        except RemoteProtocolError as error:
-            self.left_out |= {dispute.dealer for dispute in error.disputes}
+                    if exchange.phase == Phase.MASKED_INPUT:
+                        gone = self.left_out | exchange.answered
+                        self.absent = len(set(self.cohort) - gone)
+            self._check_end(server, len(phases))
+            return server.result()
+        except (TooFewSurvivors, RemoteProtocolError) as error:
+            if server is not None:
+                # of all errors, also of those that the server does not raise
+                error.verdicts = server.verdicts
+            self.left_out |= at_fault(error, self.params)
+            self.in_doubt = in_doubt(error, self.left_out)
             raise
         finally:
             if self._log is not None:
                 self._log.close()
+
+    def _check_end(self, server: Server, phases: int) -> None:
+        """Raise the error of a round that had failed when the process was killed."""
         # the journal does not tell whether the sum was opened before it failed
-        if server.phase is Phase.FAILED and self._closed == len(phases):
+        if server.phase is Phase.FAILED and self._closed == phases:
             raise RemoteProtocolError(
                 "the attempt failed at its end and its process was killed; its sum may be "
                 "known, so go on with a new round",
@@ -207,7 +197,6 @@ class Attempt:
                 survivors=0,
                 needed=self.params.min_survivors,
             )
-        return server.result()
 
     def _open(self) -> Server:
         """Return the server, new or resumed; nothing goes out before the server is stored."""

@@ -20,6 +20,7 @@ from secagg.protocol.identities import check_registry
 from secagg.server import RoundResult
 from secagg.session.batch import Batch
 from secagg.session.events import Place
+from secagg.session.exclusion import convicted
 from secagg.session.helpers import HelperLink, Helpers, by_number
 from secagg.session.presence import pool_of
 from secagg.session.rounds import Attempt, Deadlines, fresh_params
@@ -45,12 +46,15 @@ class Runs:
         Keys of the members, for active sums.
     ledger : CohortLedger or None
         Cohorts of earlier sums.
+    convicted : set of int
+        Ids of the clients that verdicts of this session name; later sums leave them out.
     """
 
     series: Series
     deadlines: Deadlines
     registry: Registry | None
     ledger: CohortLedger | None
+    convicted: set[int] = field(default_factory=set)
     _graph_seed: bytes = field(default_factory=_new_seed, repr=False)
 
     async def round(
@@ -72,7 +76,7 @@ class Runs:
         pool, size = pool_of(cohort, desk.members, least, params.n_clients)
         if cohort is None:  # members with the default policy reject smaller cohorts
             least = max(least, ClientPolicy().smallest_cohort(params))
-        left_out = set[int]()
+        left_out = set(self.convicted)
 
         async def run(place: Place, begun: Begun | None) -> RoundResult:
             if begun is None:
@@ -103,9 +107,19 @@ class Runs:
                 raise
             finally:
                 left_out.update(attempt.left_out)
+                rest = pool - left_out - attempt.in_doubt
+                # as many may stay away again, and then enough must be left
+                if min(size, len(rest)) - attempt.absent >= least:
+                    left_out.update(attempt.in_doubt)
 
         wanted = program(params.to_bytes(), message, min_clients)
-        return await series.next(params, wanted, left_out, run)
+        try:
+            result = await series.next(params, wanted, left_out, run)
+        except (TooFewSurvivors, RemoteProtocolError) as error:
+            self.convicted |= convicted(error.verdicts)
+            raise
+        self.convicted |= convicted(result.verdicts)
+        return result
 
     async def one_shot(
         self,
@@ -142,7 +156,8 @@ class Runs:
                 series.expenses.check(params)
             ids = () if begun is None else begun.cohort
             if batch.needed and begun is None:  # else only the helpers failed before
-                absent = (pool - batch.left_out).difference(batch.accumulator.ids)
+                left_out = batch.left_out | self.convicted
+                absent = (pool - left_out).difference(batch.accumulator.ids)
                 room = size - len(batch.accumulator)
                 ids = await desk.choose(place, absent, room, batch.needed, gather)
                 await series.keep_attempt(place, params, ids, FRAME + params.layout.report)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
 
-from secagg.errors import LocalProtocolError, RemoteProtocolError, TooFewSurvivors
+from secagg.errors import LocalProtocolError, RemoteProtocolError, TooFewSurvivors, Verdict
 from secagg.journal.lock import errors_of
 from secagg.oneshot import OneShotParams
 from secagg.protocol import Phase
@@ -163,6 +163,7 @@ class Series:
         first = 0 if begun is None else begun.attempt + (not begun.params)
         attempt = first
         self.desk.declined.clear()
+        proofs = tuple[Verdict, ...]()  # of all attempts, for the result or the last error
         while True:
             place, began = Place(self.name, number, attempt), self.clock.now()
             resumed = begun if begun is not None and begun.attempt == attempt else None
@@ -173,6 +174,7 @@ class Series:
                 # a member that was late for an attempt may come to the next attempt
                 self.desk.presence.expect_all()
                 error = _explained(failure, self.desk.declined)
+                found, proofs = error.verdicts, (*proofs, *error.verdicts)
                 final = attempt == first + self.attempts or _opened(error)
                 self.hooks(
                     RoundFailed(
@@ -186,12 +188,16 @@ class Series:
                         survivors=getattr(error, "survivors", 0),
                         needed=getattr(error, "needed", 0),
                         epsilon=self.expenses.epsilon,
+                        convicted=_named(found),
                     )
                 )
+                error.verdicts = proofs
                 if not final:
                     continue
                 await self._keep(number, outcomes.write_error(error))
                 raise error from failure.__cause__
+            if proofs:
+                result = replace(result, verdicts=(*proofs, *result.verdicts))
             await self._keep(number, outcomes.write_result(result, params))
             if self.store is not None:
                 await self.desk.thread.run(self.store.delete_files)
@@ -215,8 +221,14 @@ class Series:
                 stored=stored,
                 clients=result.survivors,
                 epsilon=self.expenses.epsilon,
+                convicted=_named(result.verdicts),
             )
         )
+
+
+def _named(verdicts: Iterable[Verdict]) -> tuple[int, ...]:
+    """Return the clients that verdicts name, ascending."""
+    return tuple(sorted({verdict.client for verdict in verdicts}))
 
 
 def _explained(
@@ -232,6 +244,7 @@ def _explained(
         phase=error.phase,
         survivors=error.survivors,
         needed=error.needed,
+        verdicts=error.verdicts,
     )
 
 

@@ -155,6 +155,11 @@ class Session:
         """
         return self._expenses.loss
 
+    @property
+    def convicted(self) -> frozenset[int]:
+        """Ids of the clients that verdicts of this session name; later sums leave them out."""
+        return frozenset(self._runs.convicted)
+
     def attendance(self) -> dict[int, Attendance]:
         """Return which members are present and since when, by ascending ids."""
         return {u: self._desk.presence.attendance(u) for u in sorted(self._desk.members)}

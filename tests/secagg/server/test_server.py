@@ -74,6 +74,15 @@ def test_check19_below_the_threshold_nothing_is_unmasked(phase: int) -> None:
     )
 
 
+@pytest.mark.parametrize("neighbours", [None, 6])
+def test_check19_nobody_answers_at_the_end(neighbours: int | None) -> None:
+    cohort = Cohort(make_params(10, 4 if neighbours else 6, neighbours=neighbours))
+    cohort.advance(3)
+    with pytest.raises(TooFewSurvivors) as caught:
+        cohort.deliver({})
+    assert (caught.value.survivors, caught.value.needed) == (0, cohort.params.threshold)
+
+
 def test_check25_survivors_in_pieces_are_not_unmasked() -> None:
     """On a ring of eight with every fourth gone, two pieces of three are left."""
     cohort = Cohort(make_params(8, 2, neighbours=2), policy=TOY)

@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from harness import Cohort, altered, pieces, read
+from secagg import RoundParams
 from secagg.protocol import dealing
 from secagg.protocol.keys import rows_of
-from secagg.protocol.messages import SEALED_BYTES, AdvertiseKeys, ShareKeys
+from secagg.protocol.messages import (
+    SEALED_BYTES,
+    AdvertiseKeys,
+    ShareKeys,
+    Shares,
+    encode,
+    pack_ids,
+)
 from secagg.testing import make_identity
 
 
@@ -63,3 +71,39 @@ def with_wrong_check(cohort: Cohort, v: int, w: int, data: bytes) -> bytes:
     """Dealer v signs another check than that of the contributions in the box (hybrid)."""
     checks = read(data, ShareKeys).checks
     return redealt(cohort, v, data, checks=with_item(checks, 32, place_of(cohort, v, w)))
+
+
+def shares_for(
+    params: RoundParams, w: int, roster: list[int], dealt: dict[int, tuple[bytes, list[int]]]
+) -> bytes:
+    """The Shares for w, who sees `roster`, from each sender's ShareKeys and its own roster.
+
+    A sender that has no share for w gives that for its first holder.
+    """
+    columns: dict[str, list[bytes]] = {field: [] for field in Shares.__struct_fields__[2:]}
+    senders = [v for v in roster if v != w]
+    box, hybrid = SEALED_BYTES[params.suite], params.suite == "hybrid"
+    for v in senders:
+        data, holders = dealt[v]
+        message = read(data, ShareKeys)
+        others = [u for u in holders if u != v]
+        at = others.index(w) if w in others else 0
+        columns["sealed"].append(pieces(message.sealed, box)[at])
+        if hybrid:
+            columns["checks"].append(pieces(message.checks, 32)[at])
+        if params.active:
+            place = holders.index(others[at])
+            checks = rows_of([message.checks]) if hybrid else None
+            ids, hashes = np.array(holders, np.uint64), rows_of([message.hashes], 64)
+            leaves = dealing.dealt_leaves(
+                message.session, v, ids, hashes, checks, rows_of([message.sealed], box)
+            )
+            path = dealing.tree(leaves)[dealing.siblings(len(holders))[place]]
+            columns["commitments"].append(message.commitment)
+            columns["dealt"].append(message.dealt)
+            columns["points"].append((roster.index(w) + 1).to_bytes(4, "little"))
+            columns["hashes"].append(pieces(message.hashes, 64)[place])
+            columns["paths"].append(path.tobytes())
+    session = read(dealt[w][0], ShareKeys).session
+    joined = {name: b"".join(items) for name, items in columns.items()}
+    return encode(Shares(session, pack_ids(senders), **joined))

@@ -155,8 +155,9 @@ def test_vectors_of_several_whole_blocks_are_those_of_one():
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 65535, 65536])
 def test_a_message_begins_as_it_is_encoded(size):
-    whole = encode(MaskedInput(3, bytes(32), bytes(size)))
-    assert start(MaskedInput(3, bytes(32), b""), size) + bytes(size) == whole
+    fields = (3, bytes(32), b"deposits", b"complaints", b"disclosed", b"accepted")
+    whole = encode(MaskedInput(*fields, bytes(size)))
+    assert start(MaskedInput(*fields, b""), size) + bytes(size) == whole
 
 
 def test_filled_bytes_are_not_copied():

@@ -26,6 +26,7 @@ from secagg import (
 )
 from secagg.protocol import NEXT
 from secagg.protocol.identities import signed_keys, signed_survivors
+from secagg.protocol.keys import PublicKeys
 from secagg.protocol.messages import (
     ConsistencyRequest,
     UnmaskRequest,
@@ -108,7 +109,7 @@ def test_check29_identity_shows_only_its_public_half() -> None:
 
 
 def forged(roster: bytes, u: int, parts: dict[int, bytes]) -> bytes:
-    """The roster with other parts of an entry: sealing key, masking key, signature."""
+    """The roster with other parts of an entry: three keys, signature."""
     entries = entries_of(roster)
     for i, part in parts.items():
         entries[u][i] = part
@@ -118,23 +119,24 @@ def forged(roster: bytes, u: int, parts: dict[int, bytes]) -> bytes:
 @pytest.mark.parametrize("u", [0, 4, 6])
 def test_check24_key_signature_binds_params_round_and_sender(u):
     """A signature over keys binds parameters, round, sender and content."""
-    digest = make_params(7, security="active").digest
-    other = make_params(7, security="active", session=b"round 2").digest
+    digest = make_params(7, suite="hybrid", security="active").digest
+    other = make_params(7, suite="hybrid", security="active", session=b"round 2").digest
 
-    def wrong(c: bytes, s: bytes) -> list[bytes]:
-        good = signed_keys(digest, u, c, s)
+    def wrong(c: bytes, s: bytes, e: bytes) -> list[bytes]:
+        good = signed_keys(digest, u, PublicKeys(c, s, e))
         return [
-            signed_keys(other, u, c, s),
-            signed_keys(digest, 5, c, s),
-            signed_keys(digest, u, s, c),
+            signed_keys(other, u, PublicKeys(c, s, e)),
+            signed_keys(digest, 5, PublicKeys(c, s, e)),
+            signed_keys(digest, u, PublicKeys(s, c, e)),
+            signed_keys(digest, u, PublicKeys(c, s, e[:-1])),
             signed_survivors(digest, u, c + s),
             good[:-1],
         ]
 
-    for content in range(5):
-        cohort, client, roster = at_phase(1)
-        c, s, _ = entries_of(roster)[u]
-        changed = forged(roster, u, {2: cohort.identities[u].sign(wrong(c, s)[content])})
+    for content in range(6):
+        cohort, client, roster = at_phase(1, suite="hybrid")
+        c, s, e, _ = entries_of(roster)[u]
+        changed = forged(roster, u, {3: cohort.identities[u].sign(wrong(c, s, e)[content])})
         rejects(client, changed, "signature")
 
 

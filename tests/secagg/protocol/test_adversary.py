@@ -12,6 +12,7 @@ from functools import partial
 import pytest
 
 from adversary import Lie, LyingServer
+from dealings import shares_for
 from harness import altered, make_params, pieces, read
 from rosters import entries_of, roster_of
 from secagg import LocalProtocolError, Phase
@@ -31,6 +32,9 @@ from secagg.protocol.messages import (
 
 ids = pack_ids
 N = 7
+BOX = SEALED_BYTES["x25519"]
+BAD_BOX = {"semi-honest": "sealed share", "active": "dealt"}
+"""Check of a box that is not the sender's for this client and session."""
 EVERYONE = set(range(N))
 BOTH = pytest.mark.parametrize("security", ["semi-honest", "active"])
 
@@ -280,7 +284,7 @@ def test_swapped_keys_semi_honest(lie: Callable[[bytes], bytes]) -> None:
     others = server.cohort.clients[1]._state.session
     assert session != others
     senders = ids(sorted(EVERYONE - {2}))
-    pretended = Shares(session, senders, bytes(SEALED_BYTES * (N - 1)))
+    pretended = Shares(session, senders, bytes(BOX * (N - 1)), *[b""] * 6)
     server.ask(2, "masked_input", encode(pretended))
     assert server.checks()[2] == "sealed share"
     assert server.learned() == []
@@ -319,7 +323,7 @@ def test_cohort_that_shrinks_before_the_masks(security: str, u2: set[int]) -> No
     def shrunken(data: bytes) -> bytes:
         message = read(data, Shares)
         sealed = dict(
-            zip(unpack_ids(message.senders), pieces(message.sealed, SEALED_BYTES), strict=True)
+            zip(unpack_ids(message.senders), pieces(message.sealed, BOX), strict=True)
         )
         kept = sorted(u2 - {2})
         return altered(
@@ -336,7 +340,7 @@ def test_cohort_that_shrinks_before_the_masks(security: str, u2: set[int]) -> No
 
 def with_piece(position: int, piece: bytes) -> Callable[[bytes], bytes]:
     def change(data: bytes) -> bytes:
-        sealed = pieces(read(data, Shares).sealed, SEALED_BYTES)
+        sealed = pieces(read(data, Shares).sealed, BOX)
         sealed[position] = piece
         return altered(data, Shares, sealed=b"".join(sealed))
 
@@ -351,9 +355,9 @@ def test_replayed_shares(security: str) -> None:
         earlier = old.play("masked_input")[2]
         server = lied_to(security, "masked_input", lambda _, data=earlier: data)
         assert server.checks() == {2: "session"}
-        piece = read(earlier, Shares).sealed[:SEALED_BYTES]
+        piece = read(earlier, Shares).sealed[:BOX]
         server = lied_to(security, "masked_input", with_piece(0, piece))
-        assert server.checks() == {2: "sealed share"}
+        assert server.checks() == {2: BAD_BOX[security]}
 
 
 @BOTH
@@ -361,11 +365,11 @@ def test_reflected_and_exchanged_shares(security: str) -> None:
     """Client 2's shares for client 0 come back as client 0's; and 0's as 1's."""
     server = LyingServer(security)
     inbox = server.play("masked_input")
-    own = read(server.cohort.sent[1][2], ShareKeys).sealed[:SEALED_BYTES]
-    other = pieces(read(inbox[2], Shares).sealed, SEALED_BYTES)[1]
+    own = read(server.cohort.sent[1][2], ShareKeys).sealed[:BOX]
+    other = pieces(read(inbox[2], Shares).sealed, BOX)[1]
     for piece in (own, other):
         server = lied_to(security, "masked_input", with_piece(0, piece))
-        assert server.checks() == {2: "sealed share"}
+        assert server.checks() == {2: BAD_BOX[security]}
     named = altered(inbox[2], Shares, senders=ids([0, 1, 2, 3, 4, 5]))
     assert lied_to(security, "masked_input", lambda _: named).checks() == {2: "reflection"}
 
@@ -381,17 +385,11 @@ def test_two_worlds_cannot_open_each_others_shares(security: str) -> None:
     server.play("share_keys")
     shared = server.send("share_keys", split)
     assert shared.keys() == EVERYONE
-    sessions = {u: read(data, ShareKeys).session for u, data in shared.items()}
-    assert len(set(sessions.values())) == 2
+    assert len({read(data, ShareKeys).session for data in shared.values()}) == 2
+    worlds = {u: list(range(6) if u < 3 else range(1, 7)) for u in range(N)}
+    dealt = {u: (data, worlds[u]) for u, data in shared.items()}
     for u in range(N):
-        world = range(6) if u < 3 else range(1, 7)
-        senders = [v for v in world if v != u]
-        sealed = []
-        for v in senders:
-            theirs = [w for w in (range(6) if v < 3 else range(1, 7)) if w != v]
-            at = theirs.index(u) if u in theirs else 0
-            sealed.append(pieces(read(shared[v], ShareKeys).sealed, SEALED_BYTES)[at])
-        message = Shares(sessions[u], ids(senders), b"".join(sealed))
-        assert server.ask(u, "masked_input", encode(message)) is None
-    assert set(server.checks().values()) == {"sealed share"}
+        message = shares_for(server.cohort.params, u, worlds[u], dealt)
+        assert server.ask(u, "masked_input", message) is None
+    assert set(server.checks().values()) == {BAD_BOX[security]}
     assert server.learned() == []

@@ -8,10 +8,8 @@ import pytest
 from harness import TOY, Cohort, make_params
 from secagg import Integers, ParameterError, Phase, RoundParams
 from secagg.protocol import messages
+from secagg.protocol.params_bytes import MAX_PARAMS_BYTES
 from secagg.protocol.traffic import client_traffic
-
-PHASES = (Phase.ADVERTISE_KEYS, Phase.SHARE_KEYS, Phase.MASKED_INPUT, Phase.UNMASKING)
-
 
 WIDTHS = [0, 127, 128, 255, 256, 65_535, 65_536, (1 << 32) - 1, 1 << 32, (1 << 64) - 1]
 
@@ -23,6 +21,9 @@ WIDTHS = [0, 127, 128, 255, 256, 65_535, 65_536, (1 << 32) - 1, 1 << 32, (1 << 6
         (20, {"neighbours": 6, "modulus": (1 << 61) - 1}),
         pytest.param(300, {"neighbours": 20}, marks=pytest.mark.large),
         (30, {"security": "active", "max_weight": 9}),
+        (9, {"suite": "hybrid"}),
+        (20, {"suite": "hybrid", "neighbours": 6}),
+        (30, {"suite": "hybrid", "security": "active"}),
     ],
 )
 def test_dropouts_shorten_messages_as_in_the_formula(n, changes) -> None:
@@ -79,12 +80,17 @@ def test_decoder_bound_fits_every_message_tightly() -> None:
         (messages.UnmaskRequest, Phase.UNMASKING, "down"),
         (messages.UnmaskShares, Phase.UNMASKING, "up"),
     )
+    many: dict[str, object] = {"n": 1 << 20, "encoding": Integers(max=3)}
     cases: list[RoundParams] = [
-        make_params(3),
-        make_params(3, security="active"),
-        make_params(1 << 20, security="active", encoding=Integers(max=3)),
-        make_params(1 << 20, neighbours=100_000, encoding=Integers(max=3)),
-        make_params(1 << 20, length=(1 << 30) - 1, encoding=Integers(max=3)),
+        make_params(**settings, suite=suite)
+        for suite in ("x25519", "hybrid")
+        for settings in (
+            {"n": 3},
+            {"n": 3, "security": "active"},
+            many | {"security": "active"},
+            many | {"neighbours": 100_000},
+            many | {"length": (1 << 30) - 1},
+        )
     ]
     for params in cases:
         traffic = client_traffic(params, client_id=np.uint64((1 << 64) - 1))
@@ -92,32 +98,71 @@ def test_decoder_bound_fits_every_message_tightly() -> None:
             if phase not in traffic:
                 continue
             size = getattr(traffic[phase], way)
-            # the lists that leave out the client itself are at most 8 + 96 bytes shorter, and
-            # the peer's parameters may be longer
-            spare = (
-                378 - len(params.to_bytes()) if "parameters" in kind.__struct_fields__ else 0
-            )
-            assert messages.max_bytes(kind, params) - 256 - 104 - spare < size
-            assert size <= messages.max_bytes(kind, params)
+            most = messages.max_bytes(kind, params)
+            assert most - 256 - spare(kind, params) < size <= most
 
 
+def spare(kind: type[messages.Message], params: RoundParams) -> int:
+    """Bytes of the bound that a round of honest clients leaves free, but for the frame."""
+    hybrid, signed = params.suite == "hybrid", 0
+    if "parameters" in kind.__struct_fields__:  # the peer's may be longer
+        return MAX_PARAMS_BYTES - len(params.to_bytes())
+    if kind is messages.MaskedInput:  # complaints, and a deposit for the client itself
+        signed = (9 + 96 * hybrid) * params.holders if params.active else 0
+        return 32 * hybrid + signed
+    if kind not in (messages.ShareKeys, messages.Shares):
+        return 0
+    # the lists leave out the client itself
+    box = messages.SEALED_BYTES[params.suite] + 32 * hybrid
+    if kind is messages.Shares and params.active:
+        signed = 32 + 64 + 4 + 64 + 32 * messages.path_length(params.holders)
+    return box + signed + 8 * (kind is messages.Shares)
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+@pytest.mark.parametrize("suite", ["x25519", "hybrid"])
 @pytest.mark.parametrize("n", [3, 4, 32, 1000, 8192, 100_000])
-def test_headers_grow_with_the_lists(n: int) -> None:
+def test_headers_grow_with_the_lists(n: int, suite: str, security: str) -> None:
     """Byte strings below, at and above 2^8 and 2^16, against the encoder itself."""
-    params = make_params(n, encoding=Integers(max=3))
-    traffic = client_traffic(params, client_id=n - 1)
-    digest, others = bytes(32), n - 1
-    sealed, ids = bytes(messages.SEALED_BYTES * others), bytes(8 * n)
-    sent = [
-        messages.ShareKeys(n - 1, digest, digest, sealed),
-        messages.UnmaskShares(n - 1, digest, bytes(messages.SHARE_BYTES * n)),
-    ]
-    received = [
-        messages.Roster(params.to_bytes(), n, digest, ids, bytes(32 * n), bytes(32 * n), b""),
-        messages.UnmaskRequest(digest, ids, b"", b"", b""),
-    ]
-    for phase, up, down in zip((PHASES[1], PHASES[3]), sent, received, strict=True):
-        assert traffic[phase].up == len(messages.encode(up))
-        assert traffic[phase].down == len(messages.encode(down))
-    inbox = messages.Shares(digest, bytes(8 * others), sealed)
-    assert traffic[PHASES[2]].down == len(messages.encode(inbox))
+    params = make_params(n, encoding=Integers(max=3), suite=suite, security=security)
+    traffic, packed = client_traffic(params, client_id=n - 1), params.to_bytes()
+    hybrid, active = suite == "hybrid", security == "active"
+    digest, others, signature = bytes(32), n - 1, bytes(64 * active)
+    checks, box = bytes(32 * hybrid), messages.SEALED_BYTES[suite]
+    kem_key, values = bytes(1184 * hybrid), bytes(params.ring.packed_bytes(4))
+    hashes, path = bytes(64 * active), bytes(32 * active * messages.path_length(n))
+    point, commitment = bytes(4 * active), bytes(32 * active)
+    sent = {
+        Phase.ADVERTISE_KEYS: messages.AdvertiseKeys(
+            n - 1, packed, digest, digest, kem_key, signature
+        ),
+        Phase.SHARE_KEYS: messages.ShareKeys(
+            n - 1,
+            digest,
+            digest,
+            bytes(sealed * others),
+            checks * others,
+            hashes * n,
+            signature,
+        ),
+        Phase.MASKED_INPUT: messages.MaskedInput(
+            n - 1, digest, checks * others, b"", b"", signature, values
+        ),
+        Phase.UNMASKING: messages.UnmaskShares(
+            n - 1, digest, bytes(messages.SHARE_BYTES * n), signature
+        ),
+    }
+    columns = (bytes(8), bytes(box), checks, commitment, signature, point, hashes, path)
+    received = {
+        Phase.SHARE_KEYS: messages.Roster(
+            packed, n, digest, bytes(8 * n), digest * n, digest * n, kem_key * n, signature * n
+        ),
+        Phase.MASKED_INPUT: messages.Shares(digest, *(item * others for item in columns)),
+        Phase.UNMASKING: messages.UnmaskRequest(
+            digest, bytes(8 * n), b"", bytes(8 * active * n), signature * n
+        ),
+    }
+    for phase, message in sent.items():
+        assert traffic[phase].up == len(messages.encode(message))
+    for phase, message in received.items():
+        assert traffic[phase].down == len(messages.encode(message))

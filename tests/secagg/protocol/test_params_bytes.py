@@ -81,7 +81,7 @@ def test_check26_any_parameters_come_back_with_their_digest(params: RoundParams)
     bare = RoundParams.from_bytes(data)
     assert bare.to_bytes() == data
     assert bare.encoding.canonical() == params.encoding.canonical()
-    assert params.digest == hashlib.sha256(b"secagg/2 parameters" + data).digest()
+    assert params.digest == hashlib.sha256(b"secagg/4 parameters" + data).digest()
 
 
 def test_local_choices_stay_outside_the_bytes() -> None:

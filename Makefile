@@ -105,6 +105,7 @@ fuzz: $(READY)
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz threshold --runs 100000
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz oneshot --runs 500000
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz states --runs 300000
+	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz verdicts --runs 300000
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz lying --runs 500
 
 # valgrind, MemorySanitizer and a t-test on every kernel that touches secrets: some minutes

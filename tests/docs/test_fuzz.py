@@ -35,7 +35,7 @@ def test_check26_corpus_has_no_other_outcome(target: str) -> None:
         TARGETS[target](data)
 
 
-ALTERED = ["decoders", "parameters", "paillier", "threshold", "oneshot", "states"]
+ALTERED = ["decoders", "parameters", "paillier", "threshold", "oneshot", "states", "verdicts"]
 
 
 @pytest.mark.parametrize("target", ALTERED)

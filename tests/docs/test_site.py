@@ -33,7 +33,8 @@ CELL = re.compile(rf"^```python\n(.*?)^```\n(?:\n^{TEXT})?", re.MULTILINE | re.D
 EXAMPLE = re.compile(rf"^python secagg/(\S+\.py)\n```\n.*?^{TEXT}", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?: {4})?((?:secagg|fedmf|python -m benches\.\w+) .+)", re.MULTILINE)
 SECAGG = (
-    "encoding graph http oneshot paillier privacy session shamir statistics testing threshold"
+    "blame encoding graph http oneshot paillier privacy session shamir statistics testing "
+    "threshold"
 )
 FEDMF = "aggregate attacks bayes context data fcf masks models search training"
 PACKAGES = ["secagg", *(f"secagg.{name}" for name in SECAGG.split())]

@@ -22,6 +22,7 @@ ATHERIS = (
     "threshold",
     "oneshot",
     "states",
+    "verdicts",
 )
 LYING = ("lying", "oracles")
 CORPUS = Path(__file__).parent / "corpus"

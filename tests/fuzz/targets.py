@@ -3,8 +3,8 @@
 ``parameters`` reads the bytes as those of RoundParams. ``decoders`` reads them as one message
 and passes what comes out through the checks a client makes of it. ``transcripts`` reads them as
 a script of a network that alters, repeats, exchanges and loses the messages of a whole round.
-``paillier``, ``threshold``, ``oneshot`` and ``states`` are in files of their own, such as
-paillier_targets.py.
+``paillier``, ``threshold``, ``oneshot``, ``states`` and ``verdicts`` are in files of their own,
+such as paillier_targets.py.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from fuzz.oneshot_targets import oneshot_seeds, oneshot_targets
 from fuzz.paillier_targets import paillier, paillier_seeds
 from fuzz.state_targets import state_seeds, states
 from fuzz.threshold_targets import threshold_parts, threshold_seeds
+from fuzz.verdict_targets import verdict_seeds, verdicts
 from harness import Cohort, make_params, read
 from secagg import (
     ClientPolicy,
@@ -241,6 +242,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "threshold": threshold_parts,
     "oneshot": oneshot_targets,
     "states": states,
+    "verdicts": verdicts,
 }
 
 
@@ -268,6 +270,7 @@ _SEEDS = {
     "threshold": threshold_seeds,
     "oneshot": oneshot_seeds,
     "states": state_seeds,
+    "verdicts": verdict_seeds,
 }
 
 

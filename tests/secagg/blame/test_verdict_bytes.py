@@ -9,18 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import independent_primitives
 from blamed_round import CASES, IDS, POLICY, SignedRound, convicts_nobody, cut, guilty, joined
-from independent_judge import judge
-from independent_policy import Policy
+from fuzz.verdict_targets import named, named_apart
 from raised import rejects
-from secagg import ParameterError, Registry, RemoteProtocolError, blame
-
-CHECKS = {
-    "version", "length", "kind", "parameters", "unknown client", "signature", "ids", "root",
-    "leaf", "share", "count", "innocent",
-}  # fmt: skip
-"""All checks of the judge (docs/protocol.md, §14.2)."""
+from secagg import Registry, blame
 
 
 @cache
@@ -30,36 +22,16 @@ def verdict_of(suite: str, kind: str) -> tuple[bytes, Registry, int]:
     return verdict.data, round_.registry, verdict.client
 
 
-def judged(data: bytes, registry: Registry) -> int | None:
-    """The client that the judge names; None if nobody."""
-    try:
-        return blame.check(data, registry, POLICY)
-    except RemoteProtocolError as error:
-        assert error.check in CHECKS
-        assert (error.phase, error.sender) == ("verdict", None)
-    except ParameterError as error:
-        assert "colluders" in str(error) or "min_" in str(error)
-    return None
-
-
-def judged_apart(data: bytes, registry: Registry) -> int | None:
-    """The client that the judge of the document alone names; None if nobody."""
-    try:
-        return judge(data, registry, Policy(colluders=POLICY.colluders))[0]
-    except (independent_primitives.ProtocolError, independent_primitives.ParameterError):
-        return None
-
-
 @pytest.mark.parametrize(("suite", "kind"), CASES)
 def test_check58_no_byte_can_be_altered(suite: str, kind: str) -> None:
     data, registry, client = verdict_of(suite, kind)
-    assert judged(data, registry) == client
+    assert named(data, registry) == client
     for at in range(len(data)):
         altered = bytearray(data)
         altered[at] ^= 1 << at % 8
-        assert judged(bytes(altered), registry) is None, at
+        assert named(bytes(altered), registry) is None, at
         if at % 5 == 0:
-            assert judged_apart(bytes(altered), registry) is None, at
+            assert named_apart(bytes(altered), registry) is None, at
 
 
 @pytest.mark.parametrize(("suite", "kind"), CASES)
@@ -98,7 +70,7 @@ def test_many_empty_parts_are_not_read() -> None:
 @given(st.binary(max_size=300))
 def test_any_bytes(data: bytes) -> None:
     _, registry, _ = verdict_of("hybrid", "shares")
-    assert judged(data, registry) is None
+    assert named(data, registry) is None
 
 
 @given(data=st.data())
@@ -121,4 +93,4 @@ def test_parts_of_any_length_and_order(data: st.DataObject) -> None:
     keep = data.draw(st.integers(0, len(parts)))
     forged = joined(head, parts[:keep] + drawn)
     # such as a part that the judge takes from a second verdict on the same client
-    assert judged(forged, registry) == judged_apart(forged, registry)
+    assert named(forged, registry) == named_apart(forged, registry)

@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blamed_round import POLICY, cut, joined
 from effort import examples
 from fuzz.paillier_targets import PACKINGS, paillier
 from fuzz.targets import KINDS, TARGETS, WORLDS, seeds, transcripts
+from fuzz.verdict_targets import registry
 from paillier_keys import keypair
-from secagg import ParameterError, RemoteProtocolError
+from secagg import ParameterError, RemoteProtocolError, blame
 from secagg.paillier import PrivateKey, PublicKey
 from secagg.protocol.messages import decode, max_bytes
 
@@ -94,6 +96,18 @@ def test_check26_one_shot_memory_is_bounded_by_the_input() -> None:
             data = start + b"\xff" * size
             with at_most(4 * size):
                 TARGETS["oneshot"](data)
+
+
+def test_check26_verdict_memory_is_bounded_by_the_input() -> None:
+    """Lengths of 4 GiB, one part of all bytes, and parts without end."""
+    for seed in seeds("verdicts"):
+        TARGETS["verdicts"](seed)  # so that the registry is there
+        head, parts = cut(seed[1:])
+        for size in (1 << 10, 1 << 20):
+            for rest in (b"\xff" * size, size.to_bytes(4, "little") + bytes(size), bytes(size)):
+                for data in (head + rest, joined(head, parts[:1]) + rest, seed[1:] + rest):
+                    with at_most(2 * len(data)), pytest.raises(RemoteProtocolError):
+                        blame.check(data, registry("hybrid"), POLICY)
 
 
 def test_check26_paillier_memory_is_bounded_by_the_input() -> None:

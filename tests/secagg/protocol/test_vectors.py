@@ -84,6 +84,7 @@ def test_check27_parameters_digest(case) -> None:
     share = params.share.scaled if params.share else 0
     derived = (params.holders, params.ring.bits, params.elements, params.least)
     assert (*derived, params.min_survivors, share) == tuple(case[name] for name in names)
+    assert params_of(case["parameters"] | {"suite": None}).suite == case["suggested"]
 
 
 @pytest.mark.parametrize("case", load("parameters")["refused"], ids=lambda c: c["name"])

@@ -231,6 +231,7 @@ class Case:
         self._count(2, 2)
         of = self._list(self.client, *self.parts[:2])
         told = [v for v, (_, complaint) in of.items() if complaint]
+        require(self.client not in told, "ids")
         require(len(self.parts) == 2 + 2 * len(told), "length")
         for v, at in zip(told, range(2, len(self.parts), 2), strict=True):
             root = self._dealt(v, self.parts[at])[2]

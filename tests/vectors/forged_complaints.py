@@ -17,7 +17,6 @@ from verdict_parts import (
 from whole_round import Round
 
 import independent_dealing as dealing
-from independent_primitives import u8, u64le
 
 
 def complaints(rounds: dict[str, Round]) -> Iterator[tuple]:
@@ -53,7 +52,8 @@ def complaints(rounds: dict[str, Round]) -> Iterator[tuple]:
     yield of("the leaf of another holder", "signature", [*good[:3], of_other, *good[4:]])
     yield of("a path a node short", "length", [*good[:6], good[6][:-32], *good[7:]])
     yield of("a holder is not in the registry", "unknown client", good, left_out=[2])
-    own = [list_of(r, 9, {}) + u64le(9) + r.leaves(9)[8] + u8(1)]
+    rows = [*dealing.read_list(list_of(r, 9, {})), (9, r.leaves(9)[8], 1)]
+    own = [dealing.leaves_list(sorted(rows))]
     own.append(r.signature(9, dealing.accepted(r.session, 9, own[0])))
     yield of("the dealer complains of itself", "ids", [*good[:-3], *own, opened(r, 9, 9)])
     two = [list_of(r, 5, {9: 2}), accepted_of(r, 5, {9: 2})]
@@ -115,6 +115,14 @@ def complainer(rounds: dict[str, Round]) -> Iterator[tuple]:
     for name, at in (("a hash", 12), ("the check", 76), ("the path", -1)):
         yield of(f"one bit of {name}", ["root", "leaf"], [*good[:-1], flip(good[-1], at)])
     yield of("one bit of what is dealt", ["signature"], [*good[:2], flip(good[2]), *good[3:]])
+    rows = dealing.read_list(list_of(r, a, two))
+    descending = dealing.leaves_list(rows[::-1])
+    signed = [descending, r.signature(a, dealing.accepted(r.session, a, descending))]
+    yield of("a list that descends", ["ids"], of_complainer(r, a, signed, [c, b]))
+    rows = sorted([*rows, (a, r.leaves(a)[r.holders[a].index(a)], 1)])
+    itself = dealing.leaves_list(rows)
+    signed = [itself, r.signature(a, dealing.accepted(r.session, a, itself))]
+    yield of("itself", ["ids"], of_complainer(r, a, signed, sorted([a, b, c])))
     strange = {b: 1, c: 2}
     signed = [list_of(r, a, strange), accepted_of(r, a, strange)]
     parts = of_complainer(r, a, signed, [b, c])

@@ -3,12 +3,17 @@
 from collections.abc import Iterator
 
 from faults import flip
+from signing import Redealt
 from verdict_parts import (
     Parts,
     dealt,
+    dealt_again,
+    held,
     of_contribution,
     of_shares,
+    opened_again,
     share,
+    share_again,
     verdict,
 )
 from whole_round import Round
@@ -160,6 +165,14 @@ def contribution(rounds: dict[str, Round]) -> Iterator[tuple]:
     yield of("what another dealt", ["signature"], [dealt(r, 3), *good[1:]])
     path = good[-1][:-1] + bytes([good[-1][-1] ^ 1])
     yield of("one bit of the path", ["root"], [*good[:-1], path])
+    # of shares that give another seed: a verdict `shares`
+    bent = flip(held(r, 4, 1, 1))
+    hash_ = dealing.share_hash(r.session, 1, 4, 1, bent)
+    other = Redealt(r, 4, {1: {"hashes": r.openings(4)[1].hashes[:32] + hash_}})
+    seeds = [share_again(other, 1, 1, bent)]
+    seeds += [share_again(other, u, 1, held(r, 4, u, 1)) for u in (2, 3)]
+    again = [dealt_again(other), *seeds, opened_again(other, 2)]
+    yield of("shares off the polynomial", ["kind"], again)
     honest = rounds["hybrid-active-masked-input"]  # 2 drops out, honest
     holders = honest.u3
     parts = of_contribution(honest, 2, holders, holders[0])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kinds import get
-from signing import answer_of, answers_of, list_of
+from signing import Redealt, answer_of, answers_of, list_of
 from whole_round import Round
 
 import independent_dealing as dealing
@@ -50,6 +50,24 @@ def share(r: Round, v: int, w: int, kind: int) -> bytes:
     other = cut(of.hashes, 32)[1 - kind]
     rest = of.check + of.sealed + path
     return independent_judge.share_part(w, of.x, held(r, v, w, kind), other, rest)
+
+
+def dealt_again(of: Redealt) -> bytes:
+    """DEALT of another root."""
+    return of.commitment + of.r.clients[of.v].own[1] + of.root + of.signature()
+
+
+def opened_again(of: Redealt, w: int) -> bytes:
+    """OPENED under another root."""
+    return opened_as(w, of.openings[w]) + of.path(w)
+
+
+def share_again(of: Redealt, w: int, kind: int, value: bytes) -> bytes:
+    """SHARE under another root, whose leaf has the hash of this share."""
+    opening = of.openings[w]
+    other = cut(opening.hashes, 32)[1 - kind]
+    rest = opening.check + opening.sealed + of.path(w)
+    return independent_judge.share_part(w, opening.x, value, other, rest)
 
 
 def complaints_of(r: Round, w: int) -> dict[int, int]:

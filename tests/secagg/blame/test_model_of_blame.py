@@ -180,7 +180,7 @@ def test_without_a_rule_nobody_is_named(name: str) -> None:
 
 
 def test_where_a_client_may_drop_out_names_are_early_and_contributions_checked() -> None:
-    """Of 7 clients one may drop out, before its input or after."""
+    """One of 7 clients may drop out, before its input or after."""
     model = Endings(7, 5, 1)
     event = model.events["no sum, nobody named"]
     assert model.happens(event, ["early"])

@@ -94,7 +94,9 @@ def run_round(
     up, down, seconds = dict.fromkeys(ids, 0), dict.fromkeys(ids, 0), dict.fromkeys(ids, 0.0)
     u2: list[int] = []
     with ExitStack() as stack:
-        server = stack.enter_context(Role("server", partial(Server, params, entropy=entropy)))
+        server = stack.enter_context(
+            Role("server", partial(Server, params, policy=policy, entropy=entropy))
+        )
         alone, crowd = (
             stack.enter_context(Role(name, partial(Crowd, params, group, vector, policy)))
             for name, group in groups.items()

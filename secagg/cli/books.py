@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -18,16 +18,18 @@ from secagg.cli.console import Document, called
 from secagg.cli.records import (
     FORMAT,
     Chain,
+    Convicted,
     Outcome,
     Record,
     Spent,
     SumFile,
     name_of,
     remove_parts,
+    verdict_name,
 )
 from secagg.cli.summands import content_of
 from secagg.cli.sums import Aggregator, Sums
-from secagg.errors import ParameterError, SecAggError
+from secagg.errors import ParameterError, SecAggError, Verdict
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
 from secagg.protocol.params_bytes import VERSION
@@ -129,13 +131,15 @@ class Book:
             survivors=result.survivors,
             clipped=result.clipped,
             kept=kept,
+            verdicts=result.verdicts,
         )
         return path
 
     def keep_failure(self, number: int, begun: datetime, error: SecAggError) -> None:
         """Write the record of a sum that failed."""
         self._chain.require_alone(self._place)
-        self._write(number, begun, outcome="failed", why=str(error))
+        verdicts = getattr(error, "verdicts", ())  # of errors of a round
+        self._write(number, begun, outcome="failed", why=str(error), verdicts=verdicts)
 
     def documents(self) -> list[Document]:
         """Return all records as the JSON output of the command shows them."""
@@ -164,15 +168,16 @@ class Book:
         survivors: tuple[int, ...] = (),
         clipped: int | None = None,
         kept: SumFile | None = None,
+        verdicts: Iterable[Verdict] = (),
     ) -> None:
-        sums, account = self._sums, self._account
+        sums, account, place = self._sums, self._account, self._place
         params = sums.params(number, self._aggregator)
         request = sums.request(number, self._aggregator)
         noise = params.noise
         ended = schedule.iso(schedule.now())
         record = Record(
             format=FORMAT,
-            record=self._place,
+            record=place,
             session=sums.name,
             number=number,
             period=request.period,
@@ -197,9 +202,18 @@ class Book:
             versions={"secagg": __version__, "protocol": VERSION},
             before=self._chain.head.hex(),
             spent=self.spent,
+            verdicts=tuple(self._convicted(place, one) for one in verdicts),
         )
         self._chain.append(record)
         self._take(record)
+
+    def _convicted(self, place: int, verdict: Verdict) -> Convicted:
+        """Write a verdict, and return the entry of the record."""
+        client, kind = called(verdict.client), verdict.kind
+        name = verdict_name(place, verdict.client, kind)
+        replace_file(self._out / name, verdict.data)
+        digest = hashlib.sha256(verdict.data).hexdigest()
+        return Convicted(client=client, kind=kind, file=name, sha256=digest)
 
     def _take(self, record: Record) -> None:
         """Take note of a record that is on the disk."""
@@ -217,6 +231,11 @@ class Book:
         found |= {"number": record.number, "period": record.period, "outcome": record.outcome}
         found |= {"survivors": len(record.clients), "clients": list(record.clients)}
         found |= {"missing": to_builtins(record.missing)}
+        if record.verdicts:
+            found["verdicts"] = [
+                {"client": one.client, "kind": one.kind, "file": str(self._out / one.file)}
+                for one in record.verdicts
+            ]
         return found if record.spent is None else found | {"spent": to_builtins(record.spent)}
 
 

@@ -44,6 +44,7 @@ class Hosting:
     operator_port: int
     plain: bool
     budget: Budget | None = None
+    policy: ClientPolicy | None = None
 
     async def run(self, work: Callable[[Session], Awaitable[None]]) -> None:
         """Serve a session while a function works with the session, then end the session.
@@ -61,6 +62,7 @@ class Hosting:
             deadlines=self.deadline,
             registry=self.registry if self.security == "active" else None,
             budget=self.budget,
+            policy=self.policy,
         )
         served = http.serve(
             session,

@@ -19,7 +19,7 @@ EXAMPLES = examples(
     "secagg judge verdict.bin --registry clients.json",
     "secagg judge verdict.bin --registry clients.json --corrupt 0.1 --json",
 )
-_FAULTS = {
+FAULTS = {
     "shares": "dealt shares that do not give the secret that it published",
     "answer": "revealed another share than it had accepted",
     "complaints": "dealt shares of which more clients complain than may collude",
@@ -51,4 +51,4 @@ def judge(
         if as_json:
             typer.echo(to_json({"client": client, "name": known.called(client), "kind": kind}))
         else:
-            typer.echo(f"client {called(client)} {_FAULTS[kind]}")
+            typer.echo(f"client {called(client)} {FAULTS[kind]}")

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from secagg.cli.console import called, counted, first_of, with_options
+from secagg.cli.judge import FAULTS
 from secagg.cli.lines import form, say, time_of, write
 from secagg.cli.records import OTHER_KEY
 from secagg.cli.waiting import LATE, SOON, Wait, Waiting
@@ -183,6 +184,8 @@ class Notices(logging.Handler):
                 elif (phase, check) == ("check", "helpers"):
                     text += f"; {OTHER_KEY}"
                 return text
+            case "ClientConvicted":
+                return f"{self._party(known['client'])} {FAULTS[known['kind']]} (a verdict)"
             case "HelperFailed":
                 return f"going on without helper {known['helper']} ({why})"
             # a member logs without an event

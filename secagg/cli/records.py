@@ -29,7 +29,7 @@ FORMAT = 1
 FIRST = bytes(32)
 """Hash before the first record."""
 _NAME = re.compile(r"record-(\d{4,9})\.json")
-_PART = re.compile(r"(record|sum)-.*\.[0-9a-f]{16}\.part")
+_PART = re.compile(r"(record|sum|verdict)-.*\.[0-9a-f]{16}\.part")
 _TAIL = re.compile(rb',\n  "hash": "([0-9a-f]{64})"\n}\n')
 _TAIL_BYTES = len(b',\n  "hash": ""\n}\n') + 64
 
@@ -75,6 +75,18 @@ class Missing(Struct, frozen=True, kw_only=True):
         if (self.phase, self.check) == ("check", "helpers"):
             at, why = " by the helpers", f"; {OTHER_KEY}"
         return f"{self.client}: {self.why}{at}{why}"
+
+
+class Convicted(Struct, frozen=True, kw_only=True):
+    """Client that a verdict names, and the file of the verdict, in the folder of the record.
+
+    ``secagg judge`` checks the file by the registry.
+    """
+
+    client: str
+    kind: str
+    file: str
+    sha256: str
 
 
 class HelperFault(Struct, frozen=True, kw_only=True):
@@ -156,6 +168,8 @@ class Record(Struct, frozen=True, kw_only=True):
     spent : Spent or None
         Privacy that the session has spent. None: the session has no budget, or an earlier
         release wrote the record.
+    verdicts : tuple of Convicted
+        Proofs against clients, of all attempts.
     """
 
     format: int
@@ -184,6 +198,7 @@ class Record(Struct, frozen=True, kw_only=True):
     versions: dict[str, str | int]
     before: str
     spent: Spent | None = None
+    verdicts: tuple[Convicted, ...] = ()
 
     @property
     def called(self) -> str:
@@ -259,18 +274,18 @@ class Chain:
             self.records.append(record)
 
     def check_files(self) -> None:
-        """Compare the sums with the records' digests; find files without a record."""
+        """Compare sums and verdicts with the records' digests; find files without a record."""
         there = {path.name for path in self.folder.iterdir() if path.is_file()}
         known = set[str]()
         for record in self.records:
-            if record.sum is None:
-                continue
-            name = record.sum.file
-            known.add(name)
-            if name not in there:
-                self.faults[name] = f"it is missing; {name_of(record.record)} has it"
-            elif digest_of(self.folder / name) != record.sum.sha256:
-                self.faults[name] = f"it was altered after {name_of(record.record)}"
+            files: list[SumFile | Convicted] = [*record.verdicts]
+            files += [] if record.sum is None else [record.sum]
+            for one in files:
+                known.add(one.file)
+                if one.file not in there:
+                    self.faults[one.file] = f"it is missing; {name_of(record.record)} has it"
+                elif digest_of(self.folder / one.file) != one.sha256:
+                    self.faults[one.file] = f"it was altered after {name_of(record.record)}"
         for name in sorted(there - known - set(records_in(there))):
             if not _PART.fullmatch(name):
                 self.faults.setdefault(name, "no record has it")
@@ -314,6 +329,11 @@ class Chain:
 def name_of(place: int) -> str:
     """Return the name of a record's file."""
     return f"record-{place:04d}.json"
+
+
+def verdict_name(place: int, client: int, kind: str) -> str:
+    """Return the name of a verdict's file, beside the record of a place."""
+    return f"verdict-{place:04d}-{client}-{kind}.bin"
 
 
 def digest_of(path: Path) -> str:

@@ -47,6 +47,7 @@ from secagg.errors import (
 from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams, OneShotResult
+from secagg.protocol import ClientPolicy
 from secagg.server import RoundResult
 
 if TYPE_CHECKING:
@@ -195,6 +196,7 @@ def serve(
         hosting = Hosting(
             known, name, folder, deadline, kind, host, port, certificate, key, operator_port,
             allow_plain_http, None if plan is None else plan.budget,
+            ClientPolicy(corrupt=corrupt, dropout=dropout),
         )  # fmt: skip
 
         async def add(session: Session) -> None:

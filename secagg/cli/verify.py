@@ -87,6 +87,9 @@ def _lines(record: Record) -> Iterator[str]:
         yield f"  {record.spent}"
     for one in record.missing:
         yield f"  missing {one}"
+    for verdict in record.verdicts:
+        yield f"  verdict on {verdict.client}: {verdict.kind}"
+        yield f"    {verdict.file}"
     for fault in record.helpers_failed:
         yield f"  helper {fault.helper} failed in {fault.phase}, {fault.check}"
     if record.resumed:

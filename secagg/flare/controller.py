@@ -9,9 +9,10 @@ attempts, acknowledgements, deadlines and the presence of sites once more, with 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from secrets import SystemRandom
 from typing import Any
 
@@ -19,13 +20,15 @@ from nvflare.apis.controller_spec import Task
 from nvflare.apis.shareable import Shareable
 
 from secagg.encoding import FixedPoint
+from secagg.errors import RemoteProtocolError, TooFewSurvivors, Verdict
 from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
 from secagg.flare.link import SiteDesk
 from secagg.flare.noise import JobNoise
 from secagg.flare.tasks import configuration, enrol
+from secagg.flare.verdicts import REGISTRY, keep_verdict
 from secagg.privacy import against
-from secagg.protocol import RoundParams
+from secagg.protocol import Registry, RoundParams
 from secagg.protocol.shape import Security
 from secagg.protocol.suites import SuiteName
 from secagg.server import RoundResult
@@ -113,6 +116,7 @@ class SecAggFedAvg(SumFedAvg):
         self._params(self.num_clients, 1)
         self._deadlines = replace(Deadlines.of(exchange_timeout), input=train_timeout)
         self._desk: SiteDesk | None = None
+        self._registry: Registry | None = None
         self._agreed = b""
 
     def run(self) -> None:
@@ -125,6 +129,7 @@ class SecAggFedAvg(SumFedAvg):
             roster, signatures = enrol(self, sites, self.exchange_timeout)
             sites, more = list(signatures), {names.SIGNATURES: signatures}
             registry = roster.registry(signatures, None)
+        self._registry = registry
         make = partial(
             Session,
             sites,
@@ -149,6 +154,17 @@ class SecAggFedAvg(SumFedAvg):
             while self.communicator.get_num_standing_tasks() and time.monotonic() < ends:
                 time.sleep(self._task_check_period)
 
+    def _convict(self, verdicts: Iterable[Verdict]) -> None:
+        """Log the verdicts of a round, and write them into the folder of the job."""
+        for one in verdicts:
+            assert self._registry is not None, "of active rounds"  # noqa: S101
+            folder = Path(self.get_run_dir())
+            path = keep_verdict(folder, self.current_round, one, self._registry)
+            self.warning(
+                f"{self._registry.called(one.client)} broke the protocol, verdict {one.kind}: "
+                f"secagg judge {path} --registry {folder / REGISTRY}"
+            )
+
     def _configuration(self, task_name: str) -> bytes:
         return self._agreed
 
@@ -161,7 +177,13 @@ class SecAggFedAvg(SumFedAvg):
         if params.noise is not None:
             self.info(f"this sum has noise against {against(params)}")
         work = self._desk.session.round(params, message, cohort=list(targets))
-        return self._desk.run(work, self.abort_signal)
+        try:
+            result = self._desk.run(work, self.abort_signal)
+        except (TooFewSurvivors, RemoteProtocolError) as error:
+            self._convict(error.verdicts)
+            raise
+        self._convict(result.verdicts)
+        return result
 
     def sample_clients(self, num_clients: int | None = None) -> list[str]:
         """Return `num_clients` random sites of the session, or all sites if there are fewer."""

@@ -141,6 +141,7 @@ class Courier(Exchanges):
             phase=error.phase,
             survivors=error.survivors,
             needed=error.needed,
+            verdicts=error.verdicts,
         )
 
     async def _collect(self, exchange: Exchange, seconds: float) -> None:

@@ -23,7 +23,7 @@ from secagg import (
     privacy,
 )
 from secagg._check import check_integer, check_kind, check_seconds
-from secagg.errors import ParameterError, TooFewSurvivors
+from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors, Verdict
 from secagg.flower.courier import Courier
 from secagg.flower.grid import FEWEST, Prepared
 from secagg.flower.suitable import check_unweighted
@@ -112,6 +112,12 @@ class SecAgg(SecureStrategy):
         With too few nodes, end the run, or go on with the model as it is. If all rounds
         fail so, the result has no arrays.
 
+    Attributes
+    ----------
+    verdicts : list of Verdict
+        Proofs against nodes, of all active sums until now. Write ``verdict.data`` into a file
+        for ``secagg judge``.
+
     Raises
     ------
     ParameterError
@@ -199,6 +205,7 @@ class SecAgg(SecureStrategy):
         self._threshold, self._neighbours = threshold, neighbours
         self._security, self._suite, self._registry = security, suite, registry
         self._key_timeout, self._poll = key_timeout, poll
+        self.verdicts = list[Verdict]()
 
     def _check_rounds(self, rounds: int) -> None:
         plan = None if self._noised is None else self._noised.plan
@@ -231,13 +238,30 @@ class SecAgg(SecureStrategy):
         courier = Courier(grid, prepared, params, self._registry, self._poll)
         try:
             result = at_once(attempt.run(courier, deadlines))
-        except TooFewSurvivors as error:
+        except (TooFewSurvivors, RemoteProtocolError) as error:
+            self._convict(error.verdicts)
+            if isinstance(error, RemoteProtocolError):
+                raise
             fewest = "threshold=" if self._noised is None else "min_survivors"
             raise courier.explained(error, fewest) from None
         if (epsilon := self._expenses.epsilon) is not None:
             who = privacy.against(params)
             logger.info("secagg: all sums have spent epsilon %.4g against %s", epsilon, who)
+        self._convict(result.verdicts)
         return result, courier.errors
+
+    def _convict(self, verdicts: Iterable[Verdict]) -> None:
+        """Keep and log the verdicts of a sum; no text in them is of a node."""
+        for one in verdicts:
+            assert self._registry is not None, "of active sums"  # noqa: S101
+            self.verdicts.append(one)
+            logger.warning(
+                "secagg: %s broke the protocol, verdict %s of %d bytes in the strategy's "
+                "verdicts; see secagg judge",
+                self._registry.called(one.client),
+                one.kind,
+                len(one.data),
+            )
 
     def _params(self, clients: int, length: int, session: bytes) -> RoundParams:
         """Return the parameters of a sum; a threshold without neighbours is of all nodes."""

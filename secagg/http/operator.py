@@ -73,6 +73,7 @@ class Metrics:
         self._rejected = counter("answers_rejected", "Rejected answers.", ["phase", "check"])
         self._declined = counter("declined", "Members that declined a task.")
         self._helpers = counter("helper_failures", "Failures of helpers.", ["helper", "phase"])
+        self._verdicts = counter("verdicts", "Proofs against clients.", ["kind"])
         self._bytes = counter("bytes", "Bytes of tasks and accepted answers.", ["direction"])
         self._attendance = attendance
         here = gauge("member_present", "1 if the member is present.", ["member"])
@@ -105,6 +106,8 @@ class Metrics:
                 self._rejected.labels(event.phase, event.check).inc()
             case events.MemberDeclined():
                 self._declined.inc()
+            case events.ClientConvicted():
+                self._verdicts.labels(event.kind).inc()
             case events.HelperFailed():
                 self._helpers.labels(str(event.helper), event.phase).inc()
             case events.PhaseClosed():

@@ -34,6 +34,14 @@ class Phase(Struct):
     bytes_up: int = 0
 
 
+class Convicted(Struct):
+    """Client that a verdict names. The id is text, as in `Member`."""
+
+    id: str
+    name: str
+    kind: str
+
+
 class Attempt(Struct):
     """Attempt at a round. `outcome` is "running", "finished" or the class of the error.
 
@@ -45,6 +53,7 @@ class Attempt(Struct):
     kind: str
     cohort: int
     needed: int
+    suite: str = ""
     outcome: str = "running"
     survivors: int | None = None
     seconds: float | None = None
@@ -54,6 +63,7 @@ class Attempt(Struct):
     dropped_names: list[str] = []
     declined: int = 0
     helpers_failed: list[int] = []
+    verdicts: list[Convicted] = []
     phases: list[Phase] = []
 
 
@@ -152,7 +162,8 @@ class Status:
             self._gathering = None
         if isinstance(event, events.RoundBegun):
             at, number = event.place.attempt, event.place.number
-            self._attempts.append(Attempt(number, at, event.kind, event.cohort, event.needed))
+            size = event.kind, event.cohort, event.needed
+            self._attempts.append(Attempt(number, at, *size, event.suite))
             if number != self._number:
                 self._number, self._last = number, {}
             self._mark(event.clients, "takes part")
@@ -193,6 +204,10 @@ class Status:
             case events.RoundFailed():
                 running.outcome, running.epsilon = event.error, event.epsilon
                 self._failed += 1
+            case events.ClientConvicted(client=client, kind=kind):
+                name = called(client, self._names)
+                running.verdicts.append(Convicted(str(client), name, kind))
+                self._mark((client,), f"convicted: {kind}")
 
     def _drop(self, running: Attempt, closed: events.PhaseClosed) -> None:
         """Note the clients that did not answer in a phase."""

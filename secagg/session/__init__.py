@@ -8,7 +8,7 @@ A transport calls `Session.next_task` and `Session.accept`, and gives each membe
 
 `Session.watch` takes a function that gets each `Event`, which has a `Place`:
 
-- of a round: `Gathering`, `RoundBegun`, `RoundFinished`, `RoundFailed`;
+- of a round: `Gathering`, `RoundBegun`, `RoundFinished`, `RoundFailed`, `ClientConvicted`;
 - of a phase: `PhaseOpened`, `TaskTaken`, `MessageAccepted`, `MessageRejected`,
   `MemberDeclined`, `PhaseClosed`;
 - of a helper: `HelperAnswered`, `HelperFailed`.
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from secagg.session.clock import Clock
     from secagg.session.completed import Completed
     from secagg.session.events import (
+        ClientConvicted,
         Event,
         Gathering,
         HelperAnswered,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Attendance",
+    "ClientConvicted",
     "Clock",
     "Completed",
     "Deadlines",

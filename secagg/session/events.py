@@ -93,6 +93,8 @@ class RoundBegun(Event):
         True if an earlier process began the attempt.
     clients : tuple of int, ascending
         Ids of the clients that were chosen.
+    suite : str
+        "hybrid" or "x25519".
     """
 
     kind: str
@@ -101,6 +103,7 @@ class RoundBegun(Event):
     length: int
     resumed: bool = False
     clients: tuple[int, ...] = ()
+    suite: str = ""
 
 
 @dataclass(frozen=True)
@@ -286,6 +289,22 @@ class RoundFailed(Event):
     needed: int = 0
     epsilon: float | None = None
     convicted: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ClientConvicted(Event):
+    """A verdict names a client, after the attempt has ended. The round's outcome has the proof.
+
+    Attributes
+    ----------
+    client : int
+    kind : str
+        The client's fault; see `secagg.errors.Verdict`.
+    """
+
+    level: ClassVar[int] = logging.WARNING
+    client: int
+    kind: str
 
 
 Hook = Callable[[Event], object]

@@ -13,7 +13,7 @@ from functools import partial
 
 from secagg._check import check_seconds
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
-from secagg.protocol import NEXT, CohortLedger, Phase, Registry, RoundParams
+from secagg.protocol import NEXT, ClientPolicy, CohortLedger, Phase, Registry, RoundParams
 from secagg.server import RoundResult, Server
 from secagg.session.events import Place
 from secagg.session.exchange import Exchange, Exchanges, fingerprint
@@ -103,7 +103,7 @@ class Attempt:
     cohort : collection of int
         Clients that were chosen. A transport that learns the clients in the first exchange
         passes ids of its own.
-    registry, ledger
+    registry, ledger, policy
         See `Server`.
     store : Store or None
         Folder for the journal and the ledger.
@@ -129,6 +129,7 @@ class Attempt:
     cohort: Collection[int]
     registry: Registry | None
     ledger: CohortLedger | None = None
+    policy: ClientPolicy | None = None
     store: Store | None = None
     graph_seed: bytes | None = field(default=None, repr=False)
     min_clients: int = 0
@@ -204,13 +205,18 @@ class Attempt:
             return Server(
                 self.params,
                 registry=self.registry,
+                policy=self.policy,
                 ledger=self.ledger,
                 graph_seed=self.graph_seed,
             )
         number, attempt = self.place.number, self.place.attempt
         log = self._log = GroupedJournal(self.store.journal(number, attempt, self.params))
         server = Server.resume(
-            log, registry=self.registry, ledger=self.ledger, graph_seed=self.graph_seed
+            log,
+            registry=self.registry,
+            policy=self.policy,
+            ledger=self.ledger,
+            graph_seed=self.graph_seed,
         )
         self._store()
         # the last answer of each client, and who answered last

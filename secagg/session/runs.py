@@ -46,6 +46,8 @@ class Runs:
         Keys of the members, for active sums.
     ledger : CohortLedger or None
         Cohorts of earlier sums.
+    policy : ClientPolicy or None
+        Policy of the members, for verdicts.
     convicted : set of int
         Ids of the clients that verdicts of this session name; later sums leave them out.
     """
@@ -54,6 +56,7 @@ class Runs:
     deadlines: Deadlines
     registry: Registry | None
     ledger: CohortLedger | None
+    policy: ClientPolicy | None = None
     convicted: set[int] = field(default_factory=set)
     _graph_seed: bytes = field(default_factory=_new_seed, repr=False)
 
@@ -95,6 +98,7 @@ class Runs:
                 cohort=ids,
                 registry=registry,
                 ledger=self.ledger,
+                policy=self.policy,
                 store=series.store,
                 graph_seed=self._graph_seed,
                 min_clients=min_clients or 0,

@@ -19,7 +19,14 @@ from secagg.server import RoundResult
 from secagg.session import outcomes
 from secagg.session.clock import Clock
 from secagg.session.desk import Desk
-from secagg.session.events import Hooks, Place, RoundBegun, RoundFailed, RoundFinished
+from secagg.session.events import (
+    ClientConvicted,
+    Hooks,
+    Place,
+    RoundBegun,
+    RoundFailed,
+    RoundFinished,
+)
 from secagg.session.expenses import Expenses
 from secagg.session.outcomes import Params
 from secagg.session.store import Begun, Store
@@ -130,6 +137,7 @@ class Series:
                 length=params.length,
                 resumed=resumed,
                 clients=cohort,
+                suite=params.suite,
             )
         )
 
@@ -150,6 +158,7 @@ class Series:
                 await run(store.delete_files)
             place = Place(self.name, number, begun.attempt if begun else 0)
             self._finished(place, outcome, 0.0, stored=True)
+            self._convict(place, outcome.verdicts)
             return outcome, begun
         # the program went on after this error, so the program must meet the error again
         if _opened(outcome) or not last:
@@ -191,17 +200,20 @@ class Series:
                         convicted=_named(found),
                     )
                 )
+                self._convict(place, found)
                 error.verdicts = proofs
                 if not final:
                     continue
                 await self._keep(number, outcomes.write_error(error))
                 raise error from failure.__cause__
+            found = result.verdicts
             if proofs:
                 result = replace(result, verdicts=(*proofs, *result.verdicts))
             await self._keep(number, outcomes.write_result(result, params))
             if self.store is not None:
                 await self.desk.thread.run(self.store.delete_files)
             self._finished(place, result, self.clock.now() - began)
+            self._convict(place, found)
             return result
 
     async def _keep(self, number: int, outcome: bytes) -> None:
@@ -224,6 +236,11 @@ class Series:
                 convicted=_named(result.verdicts),
             )
         )
+
+    def _convict(self, place: Place, verdicts: Iterable[Verdict]) -> None:
+        """Tell the hooks of an attempt's verdicts."""
+        for one in verdicts:
+            self.hooks(ClientConvicted(place=place, client=one.client, kind=one.kind))
 
 
 def _named(verdicts: Iterable[Verdict]) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from secagg.errors import ParameterError
 from secagg.journal.lock import errors_of
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.privacy import Budget, Loss
-from secagg.protocol import CohortLedger, Registry, RoundParams
+from secagg.protocol import ClientPolicy, CohortLedger, Registry, RoundParams
 from secagg.protocol.client_ids import ClientKey, Names, called, identify
 from secagg.server import RoundResult
 from secagg.session.clock import Clock
@@ -53,6 +53,8 @@ class Session:
         Most attempts at a round, 1 to 1000. Clients with a wrong message are left out.
     registry, ledger : optional
         See `Server`; the registry has the members, for rounds with ``security="active"``.
+    policy : ClientPolicy, optional
+        Policy of the members, for verdicts; see `Server`.
     budget : Budget, optional
         Privacy that all attempts at all rounds may spend; a round that would spend more raises
         `BudgetSpent`. The members do not rely on it: each has a ledger, see `take_part`.
@@ -83,6 +85,7 @@ class Session:
         attempts: int = 3,
         registry: Registry | None = None,
         ledger: CohortLedger | None = None,
+        policy: ClientPolicy | None = None,
         budget: Budget | None = None,
         on_event: Iterable[Hook] = (),
         clock: Clock | None = None,
@@ -95,6 +98,7 @@ class Session:
         check_integer("attempts", attempts, 1, 1000)
         self.name = name
         check_kind("ledger", ledger, (CohortLedger, type(None)), "a secagg.CohortLedger")
+        check_kind("policy", policy, (ClientPolicy, type(None)), "a secagg.ClientPolicy")
         check_kind("budget", budget, (Budget, type(None)), "a secagg.privacy.Budget")
         waits = Deadlines() if deadlines is None else Deadlines.of(deadlines)
         given = Names()
@@ -130,7 +134,11 @@ class Session:
             self._expenses,
         )
         self._runs = Runs(
-            series=self._series, deadlines=waits, registry=registry, ledger=ledger
+            series=self._series,
+            deadlines=waits,
+            registry=registry,
+            ledger=ledger,
+            policy=policy,
         )
 
     def called(self, client: int) -> str:

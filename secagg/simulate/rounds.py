@@ -117,7 +117,9 @@ def simulate_round(
     if session is not None:
         check_kind("session", session, SimulatedSession, "a secagg.SimulatedSession")
     graph_seed = None if session is None else session.begin(params)
-    server = Server(params, registry=registry, graph_seed=graph_seed, entropy=entropy)
+    server = Server(
+        params, registry=registry, policy=policy, graph_seed=graph_seed, entropy=entropy
+    )
     with timed(seconds, "client"):
         clients = {
             u: Client(

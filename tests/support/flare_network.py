@@ -173,7 +173,10 @@ class Network(WFCommSpec):
         return None
 
     def get_workspace(self) -> SimpleNamespace:
-        return SimpleNamespace(get_startup_kit_dir=lambda: str(self.kit))
+        return SimpleNamespace(
+            get_startup_kit_dir=lambda: str(self.kit),
+            get_run_dir=lambda job: str(Path("server", job)),
+        )
 
     def register_aux_message_handler(
         self, topic: str, message_handle_func: Callable[..., Shareable]

@@ -24,7 +24,14 @@ from secagg.cli.sums import Aggregator, Sums, prepare, summed
 from secagg.encoding import FixedPoint
 from secagg.errors import ClippingWarning
 from secagg.server import RoundResult
-from secagg.session import HelperFailed, MessageRejected, Place, RoundFailed, Session
+from secagg.session import (
+    ClientConvicted,
+    HelperFailed,
+    MessageRejected,
+    Place,
+    RoundFailed,
+    Session,
+)
 from secagg.session.events import Hooks
 from secagg.testing import make_identity
 
@@ -217,6 +224,7 @@ def test_notices_have_names_and_no_fields_of_events(capsys):
         hooks(RoundFailed(**failed, final=True, left_out=()))
         hooks(MessageRejected(place=place, phase="report", client=7, size=1, check="late"))
         hooks(HelperFailed(place=place, helper=2, phase="open", check="deadline"))
+        hooks(ClientConvicted(place=place, client=alice, kind="shares"))
         where = {"client": alice, "phase": "answer", "check": "size"}
         log.warning("left", extra=where)
         logging.getLogger("secagg.http").error("an error of secagg.http: E")
@@ -226,6 +234,8 @@ def test_notices_have_names_and_no_fields_of_events(capsys):
         f"without client alice ({alice}), client 7",
         "secagg: a message of client 7 was rejected (report, late)",
         "secagg: going on without helper 2 (open, deadline)",
+        f"secagg: client alice ({alice}) dealt shares that do not give the secret that it "
+        "published (a verdict)",
         f"secagg: client alice ({alice}) left this sum (answer, size)",
         "secagg: an error of secagg.http: E",
         "secagg: one element was clipped",

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
+from blamed_round import SignedRound, guilty
 from cli_processes import invoke
 from secagg import Registry, RoundParams, client_id
 from secagg.cli.accounts import Account
@@ -23,6 +24,7 @@ from secagg.cli.schedule import Period, Schedule
 from secagg.cli.sums import Sums, prepare
 from secagg.encoding import FixedPoint
 from secagg.errors import JournalError, ParameterError, TooFewSurvivors
+from secagg.protocol.key_files import registry_to_json
 from secagg.server import RoundResult
 from secagg.session import (
     Gathering,
@@ -95,6 +97,39 @@ def test_who_was_missing_in_a_month_is_one_command(folder):
     # the last hash is the hash of the last record
     last = json.loads((folder / name_of(3)).read_text())
     assert found["head"] == last["hash"] != last["before"]
+
+
+def test_verdicts_are_files_beside_the_record_that_judge_reads(tmp_path):
+    """A verdict of a failed sum is kept, too."""
+    call_clients(NAMES)
+    round_ = SignedRound(ids=sorted(IDS.values()))
+    found = [guilty(round_, kind) for kind in ("complainer", "answer", "shares")]
+    book = Book(tmp_path, sums(), None)
+    book.keep(0, book.begin(), replace(result(*NAMES), verdicts=tuple(found[:2])))
+    few = {"phase": "gather", "survivors": 2, "needed": 3, "verdicts": (found[2],)}
+    book.keep_failure(1, book.begin(), TooFewSurvivors("few", **few))
+    first, second = Chain.read(tmp_path).records
+    names = {client: name for name, client in IDS.items()}
+    kept = {(one.client, one.kind): one.file for one in first.verdicts + second.verdicts}
+    assert kept.keys() == {(names[one.client], one.kind) for one in found}
+    shown = invoke("verify", tmp_path).stdout.splitlines()
+    registry = tmp_path.parent / "clients.json"
+    registry.write_text(registry_to_json(dict(round_.registry)))
+    for verdict in found:
+        name = kept[names[verdict.client], verdict.kind]
+        assert (tmp_path / name).read_bytes() == verdict.data
+        assert f"  verdict on {names[verdict.client]}: {verdict.kind}" in shown
+        assert f"    {name}" in shown
+        options = ("--registry", registry, "--corrupt", 0.1, "--json")
+        judged = invoke("judge", tmp_path / name, *options).stdout
+        assert json.loads(judged)["client"] == verdict.client
+    documents = book.documents()
+    assert [len(one["verdicts"]) for one in documents] == [2, 1]
+    assert documents[1]["verdicts"][0]["file"] == str(tmp_path / name)
+    flip(name)(tmp_path)
+    assert invoke("verify", tmp_path).exit_code == 2
+    (tmp_path / name).unlink()
+    assert f"{name}: it is missing" in invoke("verify", tmp_path).stderr
 
 
 def test_name_of_a_client_injects_nothing(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -15,6 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
+from typer.testing import CliRunner
 
 pytest.importorskip("nvflare")
 
@@ -23,10 +25,12 @@ from nvflare.apis.signal import Signal
 
 from flare_kits import Project, rsa_key
 from flare_network import Adding, Network, Site
+from secagg.cli import app
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import SecAggFedAvg, SitePolicy
 from secagg.flare.identities import Authority, Roster, SiteIdentity, sign
 from secagg.protocol import Identity, client_id
+from spoilt_boxes import spoil_boxes
 
 CONTENT = b"content"
 KEY = Identity.generate().public
@@ -245,10 +249,10 @@ def four(kits: dict[str, Path]) -> list[Site]:
     return [Site(name, Adding(0.5), policy, kits[name]) for name in names]
 
 
-def run(network: Network, exchange_timeout: float = 1.0) -> np.ndarray:
+def run(network: Network, exchange_timeout: float = 1.0, **more: object) -> np.ndarray:
     """Run an active job; return the element that all sites of the sum add."""
     settings = {"model": {"w": np.zeros(3)}, "clip": 2.0, "security": "active", "attempts": 1}
-    settings |= {"exchange_timeout": exchange_timeout, "train_timeout": 2.0}
+    settings |= {"exchange_timeout": exchange_timeout, "train_timeout": 2.0, **more}
     return network.run(SecAggFedAvg(num_clients=4, num_rounds=1, **settings))["w"]
 
 
@@ -264,6 +268,22 @@ def test_active_job_over_certificates(kits):
     sites[0].policy = SitePolicy(kit=str(kits["site-1"]))  # instead of FLARE's own
     assert run(Network(sites, kit=kits["site-4"])).tolist() == [0.5] * 3
     assert [site.trainer.rounds for site in sites] == [[0]] * 4
+
+
+@pytest.mark.parametrize("suite", ["x25519", "hybrid"])
+def test_verdict_on_a_site_is_a_file_of_the_job(kits, monkeypatch, suite):
+    ids = [client_id(f"site-{i}") for i in range(1, 5)]
+    spoil_boxes(monkeypatch, ids[1], {ids[0], ids[2]})
+    sites = four(kits)
+    found = run(Network(sites, kit=kits["site-1"]), attempts=2, suite=suite)
+    assert found.tolist() == [0.5] * 3
+    assert [site.trainer.rounds for site in sites] == [[0], [0], [0], [0]]
+    folder = Path("server", "job 1")
+    (file,) = folder.glob("secagg-verdict-*.bin")
+    assert file.name == f"secagg-verdict-0-{ids[1]}-complaints.bin"
+    command = ["judge", str(file), "--registry", str(folder / "secagg-registry.json"), "--json"]
+    judged = CliRunner().invoke(app, command)
+    assert json.loads(judged.stdout)["name"] == "site-2"
 
 
 def test_site_with_a_wrong_certificate_is_left_out(project, kits):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from flwr.app import ConfigRecord, Message
+from msgspec import structs
 
 from flower_nodes import (
     NODES,
@@ -33,6 +35,7 @@ from secagg import (
     Registry,
     RoundParams,
     TooFewSurvivors,
+    blame,
     client_id,
 )
 from secagg.flower import SecAgg
@@ -47,6 +50,7 @@ from secagg.protocol.messages import (
     pack_ids,
     unpack_ids,
 )
+from spoilt_boxes import spoil_boxes
 
 Answer = Callable[[Message], Message]
 FIRST, *OTHERS = NODES
@@ -81,6 +85,24 @@ def test_mean_is_that_of_all_nodes():
     grid = meddler(honest)
     assert_mean(run(grid, active()).arrays, NODES)
     assert len(grid.replies) == 5 * len(NODES)
+
+
+@pytest.mark.parametrize("suite", ["x25519", "hybrid"])
+def test_verdict_on_a_node_is_logged_and_kept(suite, monkeypatch, caplog):
+    """Each of two nodes complains of the first, and one may collude."""
+    ids = [client_id(f"n{node}") for node in NODES]
+    spoil_boxes(monkeypatch, ids[0], ids[1:3])
+    strategy = active(on_failure="skip", suite=suite)
+    with caplog.at_level(logging.WARNING, "flwr.secagg"):
+        assert not run(meddler(honest), strategy).arrays
+    (verdict,) = strategy.verdicts
+    assert (verdict.client, verdict.kind) == (ids[0], "complaints")
+    assert blame.check(verdict.data, registry()) == ids[0]
+    (line,) = (one for one in caplog.messages if "secagg judge" in one)
+    assert registry().called(ids[0]) in line
+    # the next run is another one
+    assert_mean(run(meddler(honest), strategy).arrays, NODES)
+    assert strategy.verdicts == [verdict]
 
 
 def test_check49_nodes_with_identities_are_in_no_semi_honest_sum():
@@ -192,8 +214,7 @@ def test_an_id_that_is_not_registered_drops_out():
         if phase_of(message) == "advertise_keys" and message.metadata.dst_node_id == FIRST:
             record, params = reply.content[RECORD], params_of(message)
             one = decode(record["data"], AdvertiseKeys, params, sender=None, phase="")
-            keys = (one.seal_key, one.mask_key, one.signature)
-            record["data"] = encode(AdvertiseKeys(5, one.parameters, *keys))
+            record["data"] = encode(structs.replace(one, sender=5))
         return reply
 
     assert_mean(run(meddler(meddle), active()).arrays, OTHERS)

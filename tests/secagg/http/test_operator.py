@@ -20,6 +20,7 @@ from secagg.http.status import Status
 from secagg.privacy import Budget, Loss
 from secagg.session import (
     Attendance,
+    ClientConvicted,
     Gathering,
     HelperFailed,
     MemberDeclined,
@@ -145,6 +146,25 @@ async def test_failures_are_counted_and_shown():
         assert 'secagg_missing_total{phase="p"} 100.0' in text
         assert 'secagg_attempts_total{outcome="TooFewSurvivors"} 1.0' in text
         assert 'secagg_helper_failures_total{helper="3",phase="open"} 1.0' in text
+
+
+async def test_verdicts_and_the_suite_are_shown():
+    async with party_of() as party:
+        hooks, u = party.session._hooks, min(REGISTRY)
+        size = {"kind": "round", "cohort": 9, "needed": 3, "length": 1, "suite": "hybrid"}
+        hooks(RoundBegun(place=Place(NAME, 0, 0), clients=(u,), **size))
+        done = {"seconds": 1.0, "survivors": 4, "disputes": 0, "clients": (u,)}
+        hooks(RoundFinished(place=Place(NAME, 0, 0), **done))
+        hooks(ClientConvicted(place=Place(NAME, 0, 0), client=u, kind="shares"))
+        state = (await party.operator("/status.json")).json()
+        (last,) = state["attempts"]
+        named = party.session.called(u)
+        assert last["suite"] == "hybrid"
+        assert last["verdicts"] == [{"id": str(u), "name": named, "kind": "shares"}]
+        (member,) = (one for one in state["members"] if one["id"] == str(u))
+        assert member["last"] == "convicted: shares"
+        text = (await party.operator("/metrics")).text
+        assert 'secagg_verdicts_total{kind="shares"} 1.0' in text
 
 
 async def test_spent_privacy_is_shown_beside_the_budget():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from harness import TOY, Cohort, make_params
 from secagg import Integers, ParameterError, Phase, RoundParams
 from secagg.protocol import messages
 from secagg.protocol.params_bytes import MAX_PARAMS_BYTES
-from secagg.protocol.traffic import client_traffic
+from secagg.protocol.traffic import Traffic, blame_traffic, client_traffic
 
 WIDTHS = [0, 127, 128, 255, 256, 65_535, 65_536, (1 << 32) - 1, 1 << 32, (1 << 64) - 1]
 
@@ -140,7 +142,7 @@ def test_headers_grow_with_the_lists(n: int, suite: str, security: str) -> None:
             n - 1,
             digest,
             digest,
-            bytes(sealed * others),
+            bytes(box * others),
             checks * others,
             hashes * n,
             signature,
@@ -166,3 +168,21 @@ def test_headers_grow_with_the_lists(n: int, suite: str, security: str) -> None:
         assert traffic[phase].up == len(messages.encode(message))
     for phase, message in received.items():
         assert traffic[phase].down == len(messages.encode(message))
+
+
+@pytest.mark.parametrize("suite", ["x25519", "hybrid"])
+@pytest.mark.parametrize("n", [3, 10, 61, 100, 1000])
+def test_blame_takes_hashes_signatures_and_paths(n: int, suite: str) -> None:
+    """Headers of byte strings grow by 3 bytes at most."""
+    params = make_params(n, suite=suite, security="active")
+    found, depth = blame_traffic(params), messages.path_length(n)
+    assert 0 <= found.up - (64 * n + 3 * 64) <= 3
+    assert 0 <= found.down - (n - 1) * (32 + 64 + 4 + 64 + 32 * depth) <= 15
+    assert blame_traffic(replace(params, security="semi-honest")) == Traffic(0, 0)
+    # the rest of the active variant: signatures of keys and of the survivors, and the check
+    active, other = (
+        client_traffic(each) for each in (params, replace(params, security="semi-honest"))
+    )
+    more = [sum(one.up for one in each.values()) for each in (active, other)]
+    check = active[Phase.CONSISTENCY_CHECK].up
+    assert more[0] - more[1] == found.up + check + 64

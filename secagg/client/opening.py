@@ -7,6 +7,7 @@ of the sender instead; see `complaints`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from secagg.protocol import Identity, Phase, Registry, RoundParams, dealing
 from secagg.protocol import pair_masks as pairs
 from secagg.protocol.keys import U8, U64, rows_of
 from secagg.protocol.messages import SEALED_BYTES, SHARE_BYTES, MaskedInput, Shares
+
+_NO_SHARES = np.frombuffer(2 * dealing.NO_SHARE, np.uint8)
+"""Both shares of a dealer that the client complained of."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,6 +45,15 @@ class Received:
     mask_keys: U8
     self_shares: dict[int, bytes]
     mask_shares: dict[int, bytes]
+
+
+class _Said(NamedTuple):
+    """The client's word on each box, a value of `dealing`, and the fields that say it."""
+
+    word: U8
+    complaints: bytes = b""
+    disclosed: bytes = b""
+    accepted: bytes = b""
 
 
 def receive(
@@ -75,10 +88,10 @@ def receive(
     check_columns(message, len(senders), len(own.peers.ids) + 1, params)
     peers = own.peers.of(np.array(senders, np.uint64))
     sealed = rows_of([message.sealed], SEALED_BYTES[params.suite])
-    word, said = np.zeros(len(senders), np.uint8), (b"", b"", b"")
     if identity is None or registry is None:
         opened = open_boxes(peers, sealed, message.checks, own, me)
         _require(opened, senders)
+        said = _Said(np.zeros(len(senders), np.uint8))
     else:
         place = int(own.peers.ids.searchsorted(np.uint64(me)))
         holder = complaints.Holder(me, place, session)
@@ -86,27 +99,33 @@ def receive(
         opened = open_boxes(peers, sealed, message.checks, own, me)
         word = complaints.judge(opened, message.hashes, peers, holder, params)
         listed = dealing.accepted_list(peers.ids, leaves, word)
-        accepted = identity.sign(dealing.signed_accepted(session, me, listed))
-        packed = complaints.pack_complaints(peers, word)
-        said = packed, complaints.pack_disclosed(peers, word), accepted
-    is_masked, contributed, deposits = word != dealing.UNMASKED, None, b""
+        said = _Said(
+            word,
+            complaints.pack_complaints(peers, word),
+            complaints.pack_disclosed(peers, word),
+            identity.sign(dealing.signed_accepted(session, me, listed)),
+        )
+    is_masked = said.word != dealing.UNMASKED
+    ids, mask_keys, deposits = peers.ids[is_masked], peers.masking[is_masked], b""
     if own.kem_pair is not None:
         contributed = pairs.Contributed(peers.own_p[is_masked], opened.p[is_masked])
+        mask_keys = pairs.mask_keys(mask_keys, session, me, ids, contributed)
         left = pairs.deposits(opened.q, session, me, peers.ids, peers.own_p)
         left[~is_masked] = 0
         deposits = left.tobytes()
-    ids, mask_keys = peers.ids[is_masked], peers.masking[is_masked]
-    if contributed is not None:
-        mask_keys = pairs.mask_keys(mask_keys, session, me, ids, contributed)
     shares = opened.shares
-    shares[word != dealing.ACCEPTED] = np.tile(np.frombuffer(dealing.NO_SHARE, np.uint8), 2)
+    shares[said.word != dealing.ACCEPTED] = _NO_SHARES
     self_shares, mask_shares = (
         dict(zip(senders, map(bytes, half), strict=True))
         for half in (shares[:, :SHARE_BYTES], shares[:, SHARE_BYTES:])
     )
-    own_share = {me: own.own_share}
-    fields = MaskedInput(me, session, deposits, *said, b"")
-    return Received(fields, ids, mask_keys, own_share | self_shares, mask_shares)
+    return Received(
+        MaskedInput(me, session, deposits, said.complaints, said.disclosed, said.accepted, b""),
+        ids,
+        mask_keys,
+        {me: own.own_share} | self_shares,
+        mask_shares,
+    )
 
 
 def _require(opened: Opened, senders: tuple[int, ...]) -> None:

@@ -134,6 +134,47 @@ def test_remedy_is_the_complete_graph_if_no_sparse_one_is_safe() -> None:
     ClientPolicy().check(proposed)
 
 
+# ---- suites
+
+
+@pytest.mark.parametrize("neighbours", [None, 6])
+def test_suite_is_hybrid_where_its_bytes_are_fewer_than_the_vectors(neighbours) -> None:
+    """The keys up: 1,184 bytes, and 1,216 for each other holder, of 10 or 7."""
+    more = 1184 + 1216 * (9 if neighbours is None else 6)
+    for bits in (8, 20, 32):
+        at = {"neighbours": neighbours, "modulus_bits": bits, "encoding": Integers(max=3)}
+        longest = more * 8 // bits  # the bytes of this length are no more than those of keys
+        for length, suite in ((longest, "x25519"), (longest + 1, "hybrid")):
+            params = make_params(10, length=length, **at)
+            assert (-(-length * bits // 8) > more) == (suite == "hybrid")
+            assert params.suite == suite
+            # a weight is one more element
+            counted = make_params(10, length=length, max_weight=1, **at)
+            assert counted.suite == "hybrid"
+
+
+def test_suite_is_x25519_of_more_than_300_clients() -> None:
+    for n, suite in ((300, "hybrid"), (301, "x25519")):
+        params = make_params(n, neighbours=20, threshold=15, length=100_000)
+        assert params.suite == suite
+        suggested = RoundParams.suggest(n, 100_000, FixedPoint(8.0))
+        assert suggested.suite == suite
+
+
+def test_suite_that_is_given_is_kept() -> None:
+    for length in (4, 1 << 20):
+        for suite in ("hybrid", "x25519"):
+            params = make_params(5, length=length, suite=suite)
+            assert params.suite == replace(params, session=b"other").suite == suite
+            assert RoundParams.from_bytes(params.to_bytes()).suite == suite
+            suggested = RoundParams.suggest(5, length, FixedPoint(8.0), suite=suite)
+            assert suggested.suite == suite
+    assert make_params(5, suite=None).suite == "x25519"
+    for wrong in ("kyber", "", 0, b"hybrid", ["hybrid"]):
+        with pytest.raises(ParameterError):
+            make_params(5, suite=wrong)
+
+
 # ---- one-shot sums
 
 

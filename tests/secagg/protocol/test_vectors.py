@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,7 @@ def test_check27_parameters_digest(case) -> None:
     assert hashlib.sha256(b"secagg/4 parameters" + data).digest() == b(case["digest"])
     read = RoundParams.from_bytes(data)
     assert (read.to_bytes(), read.digest) == (data, params.digest)
+    assert replace(params, suite=None).suite == case["suggested"]
     names = ("holders", "bits", "elements", "least", "survivors", "share")
     share = params.share.scaled if params.share else 0
     derived = (params.holders, params.ring.bits, params.elements, params.least)

@@ -15,6 +15,7 @@ from lying.walk import leaves
 from oneshot_parties import ram_folder
 from secagg import RemoteProtocolError
 from secagg.oneshot import HelperJournal
+from secagg.protocol.suites import SuiteName
 
 Vector = NDArray[np.float64]
 CLIENTS = (11, 22, 33, 44)
@@ -88,6 +89,8 @@ class Settings:
     """Bound of the metric."""
     active: bool | None = None
     """None: as the keys of the clients are. False for keyed clients is a downgrade."""
+    suite: SuiteName | None = None
+    """None: hybrid for keyed clients, who require it in four exchanges; else x25519."""
 
     def changed(self, **changes: object) -> Settings:
         return replace(self, **changes)  # type: ignore[arg-type]
@@ -95,6 +98,10 @@ class Settings:
     def is_active(self, *, keyed: bool) -> bool:
         """Return whether a sum of clients with keys, or without, is active."""
         return keyed if self.active is None else self.active
+
+    def suite_of(self, *, keyed: bool) -> SuiteName:
+        """Return the suite of a sum of clients with keys, or without."""
+        return self.suite or ("hybrid" if keyed else "x25519")
 
 
 @dataclass

@@ -311,7 +311,7 @@ class ExecutorDoor(FlareDoor):
         self._stack.callback(self._pool.shutdown)
 
     def _site(self, u: int, kit: Path) -> Site:
-        more = {"require_active": True} if self.keyed else {}
+        more = {"require_active": True, "require_hybrid": True} if self.keyed else {}
         policy = self.policy(u, **more)
         return Site(NAMES[u], self.trainers[u], policy, kit, self.root(u), self.app(u))
 
@@ -359,7 +359,8 @@ class ExecutorDoor(FlareDoor):
             seats[u], ended = self._seated(u, liar, more)
             running.append(ended)
         name = AttemptName(os.urandom(8), number, 0, os.urandom(8), message_digest(message))
-        params = round_params(settings, registry is not None, name, b"flare")
+        active = registry is not None
+        params = round_params(settings, active, name, b"flare", keyed=self.keyed)
         try:
             server = RoundServer(seats, IDS, outcome, liar, number, message)
             await server.round(params, registry)

@@ -166,6 +166,9 @@ class FlowerDoor(Door):
         one = OneShotMod(OneShotPolicy(helpers=self.trusted))
         mod = one if one_shot else SecAggMod(ClientPolicy())
         self._configs = signed_configs(CLIENTS)
+        if keyed and not one_shot:
+            for config in self._configs.values():
+                config["secagg-require-hybrid"] = True
         if not keyed:
             keys = ("secagg-identity", "secagg-registry")
             for config in self._configs.values():
@@ -221,8 +224,9 @@ class FlowerDoor(Door):
         strategy = fedavg()
         self.watch(strategy)
         if not self.one_shot:
-            security = "active" if active else "semi-honest"
-            return SecAgg(strategy, key_timeout=1e-9, security=security, **given), start
+            given["security"] = "active" if active else "semi-honest"
+            given["suite"] = settings.suite_of(keyed=self.keyed)
+            return SecAgg(strategy, key_timeout=1e-9, **given), start
         keys = given["registry"]
         helpers = [LocalHelper(journal, registry=keys) for journal in self.journals]
         return OneShot(strategy, helpers=helpers, **given), start

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,7 +19,7 @@ from unittest.mock import patch
 from lying.checker import Finding
 from lying.search import Search, alone, compare, downgrade, honest, lie, lies, repeat
 from lying.worlds import PAIRS
-from secagg import Identity
+from secagg import ClientPolicy, Identity
 from secagg.client.inputs import Outcome, Sent
 from secagg.errors import ParameterError
 from secagg.oneshot import Helper
@@ -216,6 +216,16 @@ def keys_sign_nothing() -> Patched:
     return patched(**changes)
 
 
+def any_suite() -> Patched:
+    """Let clients that require suite hybrid take part in other sums."""
+    checked = ClientPolicy.check
+
+    def lenient(self: ClientPolicy, params: Any, registered: int = 0) -> None:
+        checked(replace(self, require_hybrid=False), params, registered)
+
+    return patch.object(ClientPolicy, "check", lenient)
+
+
 def configuration_is_free() -> Patched:
     """Leave the run's configuration out of the digest of a node of Flower."""
     from lying.flower import CONFIG
@@ -307,6 +317,18 @@ MENDS: dict[str, Mend] = {
             ("Flower", "flower"),
             ("Flower, one-shot", "flower-one-shot"),
             ("FLARE", "flare-filter"),
+        )
+    },
+    **{
+        f"suite, {name}": Mend(taken_out, door, then(downgrade), is_of("downgrade", "suite"))
+        for name, taken_out, door in (
+            ("take_part", any_suite, "take_part"),
+            (
+                "Flower",
+                out(lambda policy, _: policy.require_hybrid, "secagg.flower.config:_hybrid"),
+                "flower",
+            ),
+            ("FLARE", any_suite, "flare-executor"),
         )
     },
     "C1": Mend(

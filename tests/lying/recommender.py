@@ -70,7 +70,8 @@ class RecommenderDoor(FlowerDoor):
         more = {"registry": registry(CLIENTS), "security": "active"} if active else {}
         # numbers of users are elements of the vector, and a liar can take any clip
         sums = {**strategy.sums, "clip": float(settings.max_weight)}
-        secure = SecAgg(strategy, key_timeout=1e-9, **sums, **more)
+        suite = settings.suite_of(keyed=self.keyed)
+        secure = SecAgg(strategy, key_timeout=1e-9, suite=suite, **sums, **more)
         return secure, strategy.initial_arrays
 
     def note(self, content: RecordDict) -> None:

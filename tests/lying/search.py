@@ -163,16 +163,20 @@ def repeat(search: Search) -> None:
 
 
 def downgrade(search: Search) -> None:
-    """Ask clients with identities for sums that are not active."""
+    """Ask clients with identities for sums that are not active, or of suite x25519."""
     door = search.door
     if not door.keyed:
         return
-    door.training.world = plain_world()
-    outcome = search.run("a semi-honest sum", Settings(active=False), Liar(to=CLIENTS))
-    assert outcome is not None
-    if outcome.opened is not None or outcome.trained:
-        found = Finding("downgrade", door.name, "security", "a semi-honest sum")
-        search.findings.append(found)
+    weaker = {"security": Settings(active=False)}
+    if not door.one_shot:  # where the helpers' keys decide the suite
+        weaker["suite"] = Settings(suite="x25519")
+    for place, settings in weaker.items():
+        door.training.world = plain_world()
+        outcome = search.run(f"weaker {place}", settings, Liar(to=CLIENTS))
+        assert outcome is not None
+        if outcome.opened is not None or outcome.trained:
+            found = Finding("downgrade", door.name, place, f"weaker {place}")
+            search.findings.append(found)
 
 
 def compare(search: Search, pairs: Iterable[Pair] = PAIRS) -> None:

@@ -187,7 +187,12 @@ def settled(accumulator: Accumulator, helpers: Sequence[Helper]) -> OneShotResul
 
 
 def round_params(
-    settings: Settings, active: bool, name: AttemptName, prefix: bytes = b"session"
+    settings: Settings,
+    active: bool,
+    name: AttemptName,
+    prefix: bytes = b"session",
+    *,
+    keyed: bool = True,
 ) -> RoundParams:
     return RoundParams.suggest(
         len(CLIENTS),
@@ -197,6 +202,7 @@ def round_params(
         max_weight=settings.max_weight,
         count_clipped=True,
         security="active" if active else "semi-honest",
+        suite=settings.suite_of(keyed=keyed),
         session=write_name(prefix, name),
     )
 
@@ -332,7 +338,7 @@ class SessionDoor(Door):
             else:
                 digest = message_digest(message)
                 name = AttemptName(run, number, 0, os.urandom(8), digest)
-                params = round_params(settings, active, name)
+                params = round_params(settings, active, name, keyed=self.keyed)
                 await server.round(params, registry, begin=begin)
         except SecAggError as error:
             outcome.failed = type(error).__name__
@@ -343,7 +349,7 @@ class SessionDoor(Door):
         if self.one_shot:
             more["one_shot_policy"] = OneShotPolicy(helpers=self.trusted)
         else:
-            more["policy"] = ClientPolicy()
+            more["policy"] = ClientPolicy(require_hybrid=self.keyed)
             if self.keyed:
                 more["registry"] = self._registry
 

@@ -26,7 +26,9 @@ def test_walk_finds_the_fields_in_frames_and_parameters() -> None:
     places = {".".join(path): value for path, value in walk(FRAME)}
     assert places["params.encoding.clip"] == 8.0
     assert places["params.session.message"] == b"m" * 32
-    assert {f"params.{f}" for f in ("n_clients", "max_weight", "security")} <= places.keys()
+    assert {
+        f"params.{f}" for f in ("n_clients", "max_weight", "security", "suite")
+    } <= places.keys()
     assert {f"{f}" for f in Task.__struct_fields__} <= places.keys()
 
 

@@ -205,7 +205,8 @@ def mutations(value: Any) -> dict[str, Any]:
             found = {"double": 2 * value, "zero": 0.0, "negative": -value, "huge": 1e300}
             found["tiny"] = 1e-309
         case str():
-            swapped = {"active": "semi-honest", "semi-honest": "active"}
+            swapped = {"active": "semi-honest", "hybrid": "x25519"}
+            swapped |= {other: one for one, other in swapped.items()}
             found = {"other": swapped.get(value, value + "x"), "empty": ""}
         case bytes():
             flipped = value[:-1] + bytes([value[-1] ^ 1]) if value else b"\1"

@@ -31,9 +31,9 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/shamir/primality.py": "prime_fields",
     },
     "blame": {
-        "secagg/blame/judge.py": "verdict_rules verdict_holders verdict_complaints",
+        "secagg/blame/judge.py": "verdict_rules verdict_complaints verdict_parameters",
         "secagg/blame/case.py": "verdict_rules verdict_holders verdict_complaints",
-        "secagg/blame/layout.py": "verdicts verdict_bytes verdict_rules",
+        "secagg/blame/layout.py": "verdicts verdict_bytes verdict_rules verdict_holders",
         "secagg/blame/building.py": "verdicts verdict_holders",
         "secagg/protocol/dealing.py": "dealing verdicts",
     },

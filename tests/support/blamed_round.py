@@ -6,7 +6,7 @@ All clients of a new `SignedRound` are honest. Its methods make dealers and hold
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -267,3 +267,13 @@ def opened_part(round_: SignedRound, v: int, place: int) -> bytes:
 def dealt_part(round_: SignedRound, v: int) -> bytes:
     """DEALT of a dealer."""
     return round_.accuser._laid(round_.dealt[v]).signed
+
+
+def true_shares(
+    round_: SignedRound, v: int = HONEST, kind: int = 0, holders: Sequence[int] = IDS[:5]
+) -> bytes:
+    """A claim about the shares of a dealer, which are right."""
+    laid = round_.accuser._laid(round_.dealt[v])
+    at = np.array([round_.place(w) for w in holders])
+    shown = laid.shown(kind, at, round_.shares[v][kind, at])
+    return round_.accuser._verdict("shares", v, laid.signed, bytes([kind]), *shown).data

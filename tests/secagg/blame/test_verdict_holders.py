@@ -99,6 +99,18 @@ def test_list_with_two_leaves_of_one_dealer() -> None:
         convicts_nobody("ids", answer_about(round_, accepted, answer), round_)
 
 
+@pytest.mark.parametrize("cut_off", [slice(0), slice(-1), slice(40)])
+def test_lists_that_are_empty_or_have_a_part_of_an_item(cut_off: slice) -> None:
+    """A holder can sign any bytes."""
+    round_, sign = SignedRound(), make_identity(HONEST).sign
+    accepted, answer = round_.accept(HONEST), round_.answer(HONEST, wrong=[LIAR])
+    listed, answers = accepted.content[cut_off], answer.content[cut_off]
+    short = Signed(listed, sign(dealing.signed_accepted(round_.session, HONEST, listed)))
+    convicts_nobody("length", answer_about(round_, short, answer), round_)
+    short = Signed(answers, sign(dealing.signed_answer(round_.session, HONEST, answers)))
+    convicts_nobody("length", answer_about(round_, accepted, short), round_)
+
+
 def test_accepted_leaf_of_another_holder() -> None:
     round_ = SignedRound()
     items = round_.items(HONEST)

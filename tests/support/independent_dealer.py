@@ -29,7 +29,7 @@ from independent_primitives import (
 
 @dataclass
 class Dealt:
-    """What a client makes for one holder."""
+    """A share as one holder gets it."""
 
     opening: Opening
     sealed: bytes
@@ -159,7 +159,7 @@ class Dealer(Machine):
         return mlkem.encapsulate(self.roster[v][2], self._coins(v))
 
     def _coins(self, v: int) -> bytes:
-        """What encapsulation for v takes at random, which is not hedged."""
+        """Return the random bytes of the encapsulation for v, which are not hedged."""
         return os.urandom(32)
 
     def _coefficients(self, source: Source) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""What an active round signs of its shares: docs/protocol.md §5.15 and §5.16.
+"""Signed hashes of shares in an active round: docs/protocol.md §5.15.
 
 v is the dealer, w the holder, X the point of its share. Kind 0 of a secret is b, kind 1 the
 masking seed.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from independent_primitives import cut, ids, integers, require, sha256, split, u8, u32le, u64le
 
 FORGOTTEN = b"\xff" * 40
-"""What a holder keeps in the place of each share of a dealer that it complained of."""
+"""Stands for each share of a dealer that the holder complained of."""
 
 
 def share_hash(session: bytes, kind: int, v: int, w: int, share: bytes) -> bytes:
@@ -75,17 +75,17 @@ def climb(leaf: bytes, index: int, way: bytes) -> bytes:
 
 
 def dealt(session: bytes, v: int, commitment: bytes, s: bytes, of: bytes) -> bytes:
-    """What a dealer signs."""
+    """Return the bytes that a dealer signs."""
     return b"secagg/4 dealt" + session + u64le(v) + commitment + s + of
 
 
 def accepted(session: bytes, w: int, listed: bytes) -> bytes:
-    """What a holder signs of the leaves that it was dealt."""
+    """Return the bytes that a holder signs for the leaves of its shares."""
     return b"secagg/4 accepted" + session + u64le(w) + sha256(listed)
 
 
 def answer(session: bytes, w: int, answers: bytes) -> bytes:
-    """What a holder signs of the shares that it reveals."""
+    """Return the bytes that a holder signs for its revealed shares."""
     return b"secagg/4 answer" + session + u64le(w) + sha256(answers)
 
 

@@ -1,4 +1,4 @@
-"""What two clients have between them: docs/protocol.md §5.3 and §5.5.
+"""Keys, boxes and deposits of two clients: docs/protocol.md §5.3, §5.5 and §5.16.
 
 u is the sender and v the receiver; a pair is the keys of both by their ids. `e` and `ct` are
 empty in suite x25519, and so are p, q and the secret of the KEM.

@@ -31,7 +31,7 @@ from independent_sums import Bounded
 
 @dataclass
 class Came:
-    """What a client is sent of one sender; bytes that the variant has not are empty."""
+    """Columns of Shares for one sender; those of the other variant are empty."""
 
     sealed: bytes
     check: bytes

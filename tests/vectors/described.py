@@ -33,7 +33,7 @@ def result(r: Round) -> dict[str, object]:
 
 
 def error(r: Round) -> dict[str, object] | None:
-    """How a round ended without a sum."""
+    """Return the error of a round that ended without a sum."""
     if r.error is None:
         return None
     return {"error": r.error.error, "check": r.error.check, "sender": r.error.sender,

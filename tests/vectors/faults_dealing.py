@@ -10,7 +10,7 @@ import independent_dealing as dealing
 from independent_primitives import cut, u32le
 
 COLUMNS = {"commitments": 32, "dealt": 64, "points": 4, "hashes": 64, "paths": 64}
-"""Of Shares among three clients: bytes for each sender."""
+"""Bytes for each sender in the columns of Shares, among three clients."""
 
 
 def dealing_faults(rounds: dict[str, Round]) -> Cases:

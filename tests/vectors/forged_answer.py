@@ -76,7 +76,7 @@ def answer(rounds: dict[str, Round]) -> Iterator[tuple]:
 
 
 def _own(r: Round, good: Parts) -> Iterator[tuple]:
-    """Of a holder and its own share."""
+    """Verdicts about a holder's own share."""
     honest = verdict(r, "answer", 3, of_answer(r, 3, 3))
     yield "a dealer's own share was right", r, honest, ["innocent"]
     dealer, signed, _, answers, answer, opening = good

@@ -60,7 +60,7 @@ class Pair:
                 "hi_to_lo": self.direction(hi, lo)}  # fmt: skip
 
     def direction(self, u: int, v: int) -> dict[str, object]:
-        """What u makes for v."""
+        """Return all that u makes for v."""
         shared = self.seal_shared, self.mask_shared
         base = pairs.seal_base(SESSION, *shared, self.keys, u, v)
         secret = ct = coins = b""

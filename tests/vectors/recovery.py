@@ -1,4 +1,4 @@
-"""What the server of a round concludes: complaints, rebuilt secrets, masks to remove, verdicts.
+"""Conclusions of a round's server: complaints, rebuilt secrets, masks to remove, verdicts.
 
 It names whom docs/protocol.md §8.3 and §8.5 name, and ends a round as they say. It is written
 for few clients: it tries every t shares of a secret.
@@ -27,7 +27,7 @@ Pair = tuple[int, int]  # dealer and holder
 
 @dataclass
 class Ended(Exception):
-    """How a round ends without a sum."""
+    """End of a round without a sum."""
 
     error: str
     check: str | None = None
@@ -142,7 +142,7 @@ class Recovery:
         return right[0]
 
     def _of_dropped(self, secrets: dict[int, bytes]) -> list[tuple[int, int, bytes]]:
-        """Of each survivor and each dropped client the key of their mask."""
+        """Return each pair of a survivor and a dropped client with the key of their mask."""
         r, found = self.r, []
         for v, seed in secrets.items():
             for u in r.seen(v, r.u3) if v not in r.u3 else []:

@@ -1,4 +1,4 @@
-"""What a client of a round signs of other shares: for faults and forged verdicts."""
+"""Signatures of a round's clients over other shares, for faults and forged verdicts."""
 
 from collections.abc import Mapping
 from dataclasses import replace

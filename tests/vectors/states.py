@@ -58,7 +58,7 @@ def content(r: Round, u: int, due: int) -> bytes:
 
 
 def columns(r: Round, u: int) -> list[bytes]:
-    """What client u keeps of each peer for its masked input, one kind after the other."""
+    """Return the columns of a state: values of client u for each peer."""
     me, others = r.clients[u], [v for v in r.holders[u] if v != u]
     out = [me.roster[v][1] for v in others if r.params.active]
     if r.params.hybrid:

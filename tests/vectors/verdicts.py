@@ -34,7 +34,7 @@ class Judged:
     left_out: list[int] = field(default_factory=list)
 
     def outcome(self) -> dict[str, object]:
-        """What the independent judge says."""
+        """Return the judgement of the independent judge."""
         keys = {u: k for u, k in (self.r.registry or {}).items() if u not in self.left_out}
         try:
             named = independent_judge.judge(self.data, keys, Policy(colluders=self.colluders))

@@ -84,7 +84,7 @@ class Round:
         return *self.clients[u].own, signature
 
     def openings(self, v: int) -> dict[int, Opening]:
-        """What the leaves of dealer v are the hashes of, by holder."""
+        """Return the openings of dealer v's leaves, by holder."""
         sent, others = self.sent["share_keys"][v], [w for w in self.holders[v] if w != v]
         boxes = dict(zip(others, cut(get(sent, "sealed"), self.params.box), strict=True))
         checks = dict(zip(others, cut(get(sent, "checks"), 32), strict=False))
@@ -116,7 +116,7 @@ class Round:
         return pairs.box_key(self.session, me._bases[u], secret, u, v, ct)
 
     def content(self, u: int, v: int) -> bytes:
-        """What is in the box from u to v."""
+        """Return the content of the box from u to v."""
         sealed = self.sealed(u, v)[-96 - 64 * self.params.hybrid :]
         return pairs.unseal(self.box_key(u, v), sealed, self.session, u, v) or b""
 

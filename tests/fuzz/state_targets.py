@@ -22,6 +22,8 @@ WORLDS = (
     make_params(4),
     make_params(5, security="active", count_clipped=True),
     make_params(7, neighbours=4, max_weight=3, modulus=(1 << 31) - 1),
+    make_params(4, suite="hybrid"),
+    make_params(5, suite="hybrid", security="active"),
 )
 
 

@@ -31,11 +31,13 @@ from secagg import (
 )
 from secagg.client.checks import (
     check_agreement,
+    check_columns,
     check_roster,
     check_senders,
     check_survivors,
     check_unmask_request,
 )
+from secagg.protocol.keys import PublicKeys
 from secagg.protocol.messages import (
     AdvertiseKeys,
     ConsistencyRequest,
@@ -57,6 +59,8 @@ WORLDS = (
     make_params(5, security="active"),
     make_params(7, neighbours=4, max_weight=3, modulus=(1 << 31) - 1),
     make_params(4, modulus_bits=64, length=3, count_clipped=True),
+    make_params(4, suite="hybrid"),
+    make_params(5, suite="hybrid", security="active"),
 )
 POLICY = ClientPolicy()
 ME = 2
@@ -74,7 +78,7 @@ class World:
             self.messages += [cohort.sent[-1][ME], *([answers[ME]] if answers else [])]
         self.registry = cohort.registry
         own = read(cohort.sent[0][ME], AdvertiseKeys)
-        self.me = (ME, own.seal_key, own.mask_key)
+        self.me = (ME, PublicKeys(own.seal_key, own.mask_key, own.kem_key))
         self.holders = set(cohort.server.result().survivors)
         self.session = read(cohort.sent[1][ME], ShareKeys).session
         request = read(self.messages[-2], UnmaskRequest)
@@ -86,7 +90,8 @@ class World:
         if isinstance(message, Roster):
             check_roster(message, params, POLICY, self.me, self.registry)
         elif isinstance(message, Shares):
-            check_senders(message.senders, self.holders, params, POLICY, ME)
+            senders = check_senders(message.senders, self.holders, params, POLICY, ME)
+            check_columns(message, len(senders), len(self.holders), params)
         elif isinstance(message, ConsistencyRequest):
             check_survivors(message.survivors, self.holders, params, POLICY, ME)
         elif isinstance(message, UnmaskRequest):

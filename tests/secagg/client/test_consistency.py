@@ -6,16 +6,16 @@ import pytest
 
 from harness import Cohort, finish, make_params
 from secagg.protocol.messages import ConsistencyRequest, Roster, Shares, UnmaskRequest
-from secagg.server import stages, unmasking
+from secagg.server import masking, sharing, stages, unmasking
 
 
 @pytest.mark.parametrize("security", ["active", "semi-honest"])
 def test_shared_answer_is_made_and_stored_once(security, monkeypatch):
     """On the complete graph, from round 3 on; n of them would be n² signatures."""
     made: list[object] = []
-    question, encode = stages.Question, stages.encode
-    monkeypatch.setattr(stages, "Question", lambda *a: made.append("question") or question(*a))
-    for place in (stages, unmasking):
+    question, encode = masking.Question, masking.encode
+    monkeypatch.setattr(masking, "Question", lambda *a: made.append("question") or question(*a))
+    for place in (sharing, masking, stages, unmasking):
         monkeypatch.setattr(place, "encode", lambda m: made.append(type(m)) or encode(m))
     cohort = Cohort(make_params(7, security=security))
     cohort.advance(2)

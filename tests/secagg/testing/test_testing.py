@@ -130,6 +130,8 @@ def test_check14_plain_encoding_equals_the_clients(
         lambda p: not p.ring.is_power_of_two and p.ring.bits < 6,
         lambda p: p.neighbours is not None and p.max_weight is not None,
         lambda p: p.n_clients == 2,
+        lambda p: p.suite == "hybrid" and p.active,
+        lambda p: p.suite == "x25519" and p.neighbours is not None,
         lambda p: isinstance(p.encoding, FixedPoint) and p.encoding.beyond_clip == "refuse",
         lambda p: p.encoding.max_encoded * p.n_clients > p.ring.modulus // 3,
     ],
@@ -183,7 +185,8 @@ def never_gives_up(round: testing.Round) -> RoundResult:
 def test_bug_of_an_aggregator_is_detected(
     aggregate: Callable[[testing.Round], RoundResult], named: str
 ) -> None:
-    @PLANTED
+    # of 100 rounds four have a client that drops out last and could be in the sum
+    @settings(PLANTED, max_examples=300)
     @given(testing.rounds())
     def check(round: testing.Round) -> None:
         testing.assert_exact_sum(round, aggregate)

@@ -99,6 +99,9 @@ def test_check08_every_input_changes_the_box_keys() -> None:
         sealing.box_keys(bases, SESSION, ME + 1, PEERS),
         sealing.box_keys(rows(9, 3), SESSION, ME, PEERS),
         sealing.box_keys(bases, SESSION, ME, PEERS, (secrets, digests)),
+        sealing.box_keys(rows(9, 3), SESSION, ME, PEERS, (secrets, digests)),
+        sealing.box_keys(bases, bytes(32), ME, PEERS, (secrets, digests)),
+        sealing.box_keys(bases, SESSION, PEERS, ME, (secrets, digests)),
         sealing.box_keys(bases, SESSION, ME, PEERS, (rows(9, 3), digests)),
         sealing.box_keys(bases, SESSION, ME, PEERS, (secrets, rows(9, 3))),
     ]

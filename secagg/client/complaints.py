@@ -1,4 +1,4 @@
-"""Signed dealings that a client is given in round 2, and its word on them (active variant).
+"""Signed dealings that a client is given in round 2, and complaints of them (active variant).
 
 The client first verifies that each sender has signed for the shares that the server sent. So a
 box that the server altered ends the client, and is never the dealer's fault. Then the client
@@ -32,7 +32,7 @@ class Holder(NamedTuple):
     ----------
     me : int
     place : int
-        Place of the client in its roster, counted from 0.
+        Place of the client in the roster, counted from 0.
     session : bytes
     """
 
@@ -100,7 +100,7 @@ def judge(
 ) -> U8:
     """Return the client's word on each sender's box: accepted, or a kind of complaint.
 
-    The values are those of `dealing`. A dealer whose contributions are missing is left out of
+    `dealing` has the values. A dealer whose contributions are missing is left out of
     the mask: `UNMASKED`. In suite x25519 the mask needs none, so each complaint is a
     `COMPLAINT`.
 
@@ -161,7 +161,7 @@ def signed_answer(
     dropped: tuple[int, ...],
     shares: bytes,
 ) -> bytes:
-    """Return the bytes that client `me` signs over the shares that it reveals in round 4.
+    """Return the bytes that client `me` signs over the shares revealed in round 4.
 
     `shares` are the shares of b of the survivors, then of s of the dropped-out clients.
     """

@@ -26,14 +26,14 @@ _NO_SHARES = np.frombuffer(2 * dealing.NO_SHARE, np.uint8)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Received:
-    """What follows from the boxes of the senders.
+    """Result of round 2 at the client, but for the masked input.
 
     Attributes
     ----------
     message : MaskedInput
-        The client's message, without its values.
+        The client's message, without the values.
     ids : uint64 array, shape (m,)
-        Clients that the client masks its input with.
+        Clients with a mask in the input.
     mask_keys : uint8 array, shape (m, 16)
         Keys of these masks.
     self_shares, mask_shares : dict of id to bytes
@@ -48,7 +48,7 @@ class Received:
 
 
 class _Said(NamedTuple):
-    """The client's word on each box, a value of `dealing`, and the fields that say it."""
+    """The client's word on each box, a value of `dealing`, and the fields that say so."""
 
     word: U8
     complaints: bytes = b""

@@ -228,7 +228,7 @@ def _secrets(peers: Mapping[int, PublicKeys], own: Advertised) -> U8:
 
 
 def _encapsulate(peers: Mapping[int, PublicKeys], encapsulate: Encapsulate) -> tuple[U8, U8]:
-    """Return a secret K for each peer, and its ciphertext; raise for an invalid key."""
+    """Return a secret K and a ciphertext for each peer; raise for an invalid key."""
     secrets, ciphertexts = list[bytes](), list[bytes]()
     for v, publics in peers.items():
         try:

@@ -10,8 +10,9 @@ The modules: `phases` defines the order of messages, `params` the parameters of 
 `params_bytes` their layout and `policy` a client's demands on them. `noise` has the noise and
 its shares. `shape` has the parameters of every sum, and `bounds` the bounds of a client's
 input. `ledger` has the cohorts of earlier rounds.
-`messages` encodes the messages, `keys` derives the secrets, and `masks` adds the masks.
-`client_ids` makes ids of names, `identities` signs, and `traffic` counts bytes.
+`messages` encodes the messages. `keys`, `sealing` and `pair_masks` derive the secrets, with
+`kem` in suite hybrid; `suites` has the names. `dealing` hashes what a dealer signs, and `masks`
+adds the masks. `client_ids` makes ids of names, `identities` signs, and `traffic` counts bytes.
 """
 
 from __future__ import annotations

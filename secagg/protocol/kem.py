@@ -67,7 +67,7 @@ class KemPair(Confined):
 
 
 def is_valid(public: bytes) -> bool:
-    """Return True if an encapsulation key has its length and reduced coefficients.
+    """Return True if an encapsulation key has the right length and reduced coefficients.
 
     FIPS 203 §7.2 asks for that. Two keys of different bytes could otherwise be one key.
     """
@@ -80,7 +80,7 @@ def is_valid(public: bytes) -> bool:
 
 
 def encapsulate(public: bytes) -> tuple[bytes, bytes]:
-    """Return a secret K of 32 bytes and its ciphertext for the owner of a `public` key.
+    """Return a secret K of 32 bytes and a ciphertext for the owner of a `public` key.
 
     The randomness is the library's, which takes none of the caller's.
 

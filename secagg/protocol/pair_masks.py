@@ -1,10 +1,10 @@
 """Keys of the masks of pairs of clients (Bonawitz 2017, §4; docs/protocol.md, §5.3).
 
 Two clients agree by their masking keys on A. In suite x25519 the mask follows from A alone. In
-suite hybrid both clients also contribute a secret p to the mask. Each client derives p from its
-masking seed, which its holders share, and sends p in a box. With its masked input a client
-leaves its p with the server, encrypted by the q of the other: the deposit. So the server has p
-of a survivor only if it rebuilds the seed of the other client, which dropped out.
+suite hybrid both clients also contribute a secret p to the mask. Each client derives p from the
+masking seed, which the holders share, and sends p in a box. With the masked input a client
+leaves p with the server, encrypted by the q of the other client: the deposit. So the server has
+p of a survivor only after a rebuild of the seed of the other client, which dropped out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _POINTS_ALONE = 300  # X25519 of fewer takes less than a millisecond
 def agreements(
     shared: U8, session: bytes, mine: tuple[int, bytes], ids: U64, publics: U8
 ) -> U8:
-    """Return A of a client and each of its peers, which both clients of a pair derive.
+    """Return A of a client and each peer, which both clients of a pair derive.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def deposits(q: U8, session: bytes, u: int | U64, v: int | U64, p: U8) -> U8:
 
 
 class Contributed(NamedTuple):
-    """Contributions to the masks of a client and its peers; uint8 arrays, shape (m, 32).
+    """Contributions to the masks of a client and the peers; uint8 arrays, shape (m, 32).
 
     Attributes
     ----------

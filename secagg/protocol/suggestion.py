@@ -121,8 +121,8 @@ def suggest_suite(n: int, holders: int, packed: int) -> SuiteName:
     Returns
     -------
     "hybrid" or "x25519"
-        "hybrid" if n is at most `HYBRID_UP_TO` and a client sends fewer bytes more than its
-        vector has: 1,184 for its key and 1,216 for each other holder.
+        "hybrid" if n is at most `HYBRID_UP_TO` and a client sends fewer bytes more than the
+        vector has: 1,184 for the key and 1,216 for each other holder.
     """
     return "hybrid" if n <= HYBRID_UP_TO and hybrid_bytes(holders) < packed else "x25519"
 

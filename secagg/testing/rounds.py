@@ -116,7 +116,7 @@ def needed(params: RoundParams, phase: str) -> int:
 class _ReplayedClient(Client):
     """Client whose boxes are the same if a round is run again with the same entropy.
 
-    ML-KEM takes its randomness from the library, not from a client's entropy.
+    ML-KEM takes randomness from the library, not from a client's entropy.
     """
 
     def _encapsulate(self, peer: int, public: bytes) -> tuple[bytes, bytes]:

@@ -197,7 +197,7 @@ def test_check60_complaints_of_more_dealers_than_may_lie_end_the_client(count, s
 
 @pytest.mark.parametrize("suite", ["x25519", "hybrid"])
 def test_check60_dealer_counts_parameters_not_those_who_came(suite: str) -> None:
-    """Of nine invited six came: 2t − n − 1 is 4 with t = 7, and three complaints are few."""
+    """Eight of nine invited clients came. 2t − n − 1 is 4 with t = 7, so four may lie."""
     cohort = Cohort(make_params(9, 7, suite=suite, security="active"), range(8))
     cohort.advance(1)
     out = cohort.step()
@@ -236,7 +236,7 @@ def test_check52_complaint_does_not_depend_on_the_input() -> None:
 
 @pytest.mark.parametrize("suite", ["x25519", "hybrid"])
 def test_check59_answer_signs_the_hashes_of_the_revealed_shares(suite: str) -> None:
-    """Of survivors' b, then of dropped-out clients' s, as their dealers signed them."""
+    """Shares of survivors' b come first, then those of dropped-out clients' s."""
     cohort = Cohort(make_params(7, suite=suite, security="active"))
     cohort.advance(2)
     cohort.advance(1, without=[5])

@@ -27,7 +27,7 @@ def all_differ(made: list[U8]) -> None:
 
 
 def test_check08_masking_key_is_derived_from_the_seed_one_way() -> None:
-    """Who breaks X25519 gets the private key, and must not get the seed, p and q with it."""
+    """Somebody who breaks X25519 has the private key, but neither the seed nor p and q."""
     pair = KeyPair.masking(SEED)
     assert pair.seed == SEED
     assert pair.private != SEED

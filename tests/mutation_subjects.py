@@ -38,7 +38,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/shamir/primality.py": "prime_fields",
     },
     "blame": {
-        "secagg/blame/judge.py": "verdict_rules verdict_complaints verdict_parameters",
+        "secagg/blame/judge.py": "verdicts verdict_rules verdict_holders verdict_complaints",
         "secagg/blame/case.py": "verdict_rules verdict_holders verdict_complaints",
         "secagg/blame/layout.py": "verdicts verdict_bytes verdict_rules verdict_holders",
         "secagg/blame/building.py": "verdicts verdict_holders",

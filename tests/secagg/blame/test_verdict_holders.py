@@ -140,6 +140,13 @@ def test_own_leaf_that_the_dealer_did_not_sign() -> None:
     convicts_nobody("root", data, round_)
 
 
+def test_own_answer_has_no_signature_of_an_acceptance() -> None:
+    round_ = SignedRound()
+    data = guilty(round_, "own answer").data
+    data = with_parts(data, lambda parts: parts.__setitem__(2, bytes(64)))
+    convicts_nobody("length", data, round_)
+
+
 def test_dealer_or_holder_of_an_answer_that_is_not_in_the_registry() -> None:
     round_ = SignedRound()
     data = guilty(round_, "answer").data

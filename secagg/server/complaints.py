@@ -116,14 +116,13 @@ class Complaints:
         word = self._words[self.dealings.places[w]]
         return Signed(self._listed(w, word), self._signatures[w])
 
-    def complainer(self, w: int, word: U8, signature: bytes) -> Verdict | None:
-        """Return a verdict on holder w for a word that `is_signed`, with too many complaints.
-
-        An honest holder complains of liars only, at most 2t − n − 1.
-        """
+    def are_too_many(self, word: U8) -> bool:
+        """Return whether a word has more complaints than an honest holder's, 2t − n − 1."""
         params = self._cohort.params
-        if np.count_nonzero(word) <= 2 * params.threshold - params.n_clients - 1:
-            return None
+        return int(np.count_nonzero(word)) > 2 * params.threshold - params.n_clients - 1
+
+    def complainer(self, w: int, word: U8, signature: bytes) -> Verdict:
+        """Return a verdict on holder w for a word that `is_signed` and has too many."""
         said = Signed(self._listed(w, word), signature)
         place = self.dealings.places[w]
         return self.dealings.accuser.complainer(place, said, self.dealings.of)

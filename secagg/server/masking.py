@@ -7,6 +7,7 @@ elements.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NoReturn
 
 import numpy as np
 
@@ -118,18 +119,24 @@ class Masking(SessionStage):
             self.reject(u, "accepted", "expected ascending senders of shares, and known kinds")
         signed = self._complaints.is_signed(u, word, message.accepted)
         self.require(signed, u, "accepted", "the client did not sign the shares it was sent")
-        verdict = self._complaints.complainer(u, word, message.accepted)
-        if verdict is not None:
-            if u not in {known.client for known in self.verdicts}:
-                self.verdicts += (verdict,)
-            raise RemoteProtocolError(
-                "the client complains of more dealers than may lie; leave it out",
-                sender=u,
-                phase=self.phase,
-                check="dealer",
-                verdicts=(verdict,),
-            )
+        if self._complaints.are_too_many(word):
+            self._convict(self._complaints, u, word, message.accepted)
         return word
+
+    def _convict(self, complaints: Complaints, u: int, word: U8, signature: bytes) -> NoReturn:
+        """Reject a client that complains of too many dealers, with a verdict."""
+        # made once: a verdict takes h² hashes, and the client can repeat its short message
+        known = {verdict.client: verdict for verdict in self.verdicts}
+        if u not in known:
+            known[u] = complaints.complainer(u, word, signature)
+            self.verdicts += (known[u],)
+        raise RemoteProtocolError(
+            "the client complains of more dealers than may lie; leave it out",
+            sender=u,
+            phase=self.phase,
+            check="dealer",
+            verdicts=(known[u],),
+        )
 
     def _add(self, u: int, packed: bytes) -> None:
         """Validate the values of a masked input and add them to the total."""

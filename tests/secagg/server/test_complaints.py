@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from harness import Cohort, altered, finish, make_identity, make_params, read, server_rejects
 from lying_clients import LiarsCohort, active_params, complains, convicted, named, seals_noise
 from raised import rejects
+from secagg import Verdict
+from secagg.blame import Accuser
 from secagg.protocol import dealing
 from secagg.protocol.messages import MaskedInput
 
@@ -188,6 +191,33 @@ def test_check60_a_complainer_of_too_many_is_rejected_and_convicted(suite: str) 
     result = cohort.server.result()
     assert result.verdicts == error.verdicts
     assert (4 in result.survivors, result.disputes) == (False, ())
+
+
+def test_a_verdict_on_a_complainer_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes h² hashes, and a message of other complaints is as short as the first."""
+    lies = {4: [complains({0: 1, 1: 1, 2: 1, 3: 1})], 5: [complains({0: 1, 1: 1, 2: 1, 3: 1})]}
+    cohort = LiarsCohort(active_params(10), lies)
+    cohort.advance(2)
+    sent, made = cohort.step(), []
+    complainer = Accuser.complainer
+
+    def counted(self: Accuser, place: int, *more: Any) -> Verdict:
+        made.append(place)
+        return complainer(self, place, *more)
+
+    monkeypatch.setattr(Accuser, "complainer", counted)
+    other = altered(
+        sent[4], MaskedInput, **signed_word(cohort, 4, dict.fromkeys(range(5, 9), 1))
+    )
+    errors = [
+        rejects("dealer", lambda u=u, data=data: cohort.server.receive(u, data))
+        for u, data in [(4, sent[4]), (4, sent[4]), (4, other), (5, sent[5])]
+    ]
+    assert made == [4, 5]
+    assert [named(error.verdicts) for error in errors] == [[(4, "complainer")]] * 3 + [
+        [(5, "complainer")]
+    ]
+    assert named(cohort.server.verdicts) == [(4, "complainer"), (5, "complainer")]
 
 
 def test_a_complainer_may_still_send_a_right_message() -> None:

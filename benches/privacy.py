@@ -121,7 +121,10 @@ def measured(
 ) -> Row:
     """Return the figures of a round in which no client drops out."""
     params = plan.params(
-        session=os.urandom(8), neighbours=None if complete else "auto", threshold=threshold
+        session=os.urandom(8),
+        neighbours=None if complete else "auto",
+        threshold=threshold,
+        suite="x25519",
     )
     vectors = Vectors(kind, plan.n_clients, plan.length)
     dropout = 1 - plan.min_survivors / plan.n_clients

@@ -25,6 +25,7 @@ from secagg.encoding import FixedPoint
 from secagg.kit.table import Column, Table, as_json, as_markdown
 from secagg.kit.timing import INTERRUPTED, interruptible, machine
 from secagg.protocol import ClientPolicy
+from secagg.protocol.suites import SuiteName
 from secagg.protocol.traffic import client_traffic
 
 DOC = Path(__file__).parent.parent / "docs" / "scale.md"
@@ -42,12 +43,13 @@ class Case:
     neighbours: int | None
     threshold: int
     dropout: float
+    suite: SuiteName = "x25519"
 
     @property
     def params(self) -> RoundParams:
         """Parameters of the round."""
         k, t = self.neighbours, self.threshold
-        return round_params(self.clients, t, k, self.length, ENCODING)
+        return round_params(self.clients, t, k, self.length, ENCODING, suite=self.suite)
 
 
 def cases() -> dict[str, Case]:
@@ -57,6 +59,7 @@ def cases() -> dict[str, Case]:
         "complete": Case("complete graph", 1000, 100_000, None, 667, 0.3),
         "graph": Case("recommended graph", 10_000, 10_000, k, t, 0.05),
         "long": Case("long vectors", 100, 10_000_000, None, 67, 0.1),
+        "hybrid": Case("long vectors, hybrid", 100, 10_000_000, None, 67, 0.1, "hybrid"),
     }
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from benches.http_load.driver import HELPERS, drive
 from benches.http_load.load import Load
 from benches.http_load.report import document, text
+from secagg.protocol.suites import NAMES
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -23,6 +24,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--processes", type=int, default=20)
     parser.add_argument("--length", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--suite", choices=NAMES, default="x25519", help="suite of rounds")
     parser.add_argument("--drop-out", type=float, default=0.1)
     parser.add_argument("--garbage", type=float, default=0.01)
     parser.add_argument("--kills", type=int, default=2)

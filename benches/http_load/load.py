@@ -14,6 +14,7 @@ import numpy as np
 from secagg import ClientPolicy, FixedPoint, Registry, RoundParams, graph
 from secagg.bench.cases import CLIP, F64, RandomVectors
 from secagg.oneshot import OneShotParams, OneShotPolicy
+from secagg.protocol.suites import SuiteName
 from secagg.session import bind
 from secagg.testing import make_identity
 
@@ -77,6 +78,8 @@ class Load:
         Rounds on a graph. Or one-shot sums, with three semi-honest helpers, one of which dies,
         or with four active ones, one of which lies.
     clients, processes, length, rounds : int
+    suite : "hybrid" or "x25519"
+        Suite of the rounds; the helpers of one-shot sums have keys of suite hybrid.
     drop_out, garbage : float
         Fractions of the clients, in each round.
     kills : int
@@ -96,6 +99,7 @@ class Load:
     processes: int
     length: int
     rounds: int
+    suite: SuiteName
     drop_out: float
     garbage: float
     kills: int
@@ -132,13 +136,19 @@ class Load:
         if n > _COMPLETE:
             k, t = graph.recommend(n, corrupt=_CORRUPT / _FEWEST, dropout=self.lost)
         return RoundParams(
-            n_clients=n, threshold=t, length=self.length, encoding=ENCODING, neighbours=k
+            n_clients=n,
+            threshold=t,
+            length=self.length,
+            encoding=ENCODING,
+            neighbours=k,
+            suite=self.suite,
         )
 
     @property
     def policy(self) -> ClientPolicy:
         """Policy of all members."""
-        return ClientPolicy(corrupt=_CORRUPT, dropout=self.lost)
+        hybrid = self.suite == "hybrid"
+        return ClientPolicy(corrupt=_CORRUPT, dropout=self.lost, require_hybrid=hybrid)
 
     @cached_property
     def registry(self) -> Registry:

@@ -40,6 +40,10 @@ def document(load: Load, figures: Figures) -> dict[str, Any]:
             "members": figures.members.pop("cpu"),
         },
         "kills": figures.kills,
+        "client_bytes": {
+            way: figures.events[f"bytes {way}"] / max(1, rounds) / load.clients
+            for way in ("up", "down")
+        },
         "events": dict(sorted(figures.events.items())),
         "members": dict(sorted(figures.members.items())),
         "load_average": quantiles(figures.load_average),
@@ -84,6 +88,9 @@ def text(figures: dict[str, Any]) -> str:
         f"{figures['rounds']} rounds in {duration(figures['seconds'])}, "
         f"{figures['rounds_per_minute']:.2f} a minute, every sum exact; "
         f"{figures['survivors'][0]} to {figures['survivors'][1]} survivors",
+        "a client in a round, in the mean: {} up, {} down".format(
+            *(volume(figures["client_bytes"][way]) for way in ("up", "down"))
+        ),
         *memory,
         f"growth: {figures['growth']}",
         f"processor time in seconds: {figures['cpu']}",

@@ -81,6 +81,7 @@ async def run(load: Load, folder: Path) -> None:
         folder=folder / "session",
         deadlines=replace(Deadlines.of(load.deadline), gather=_GATHER),
         registry=load.registry if load.kind == "active" else None,
+        policy=load.policy,
         on_event=[on_event],
     )
     async with session, serve(session, load.registry, port=load.port):

@@ -17,7 +17,7 @@ import numpy as np
 import secagg
 from benches.plain import CLIP, F64
 from benches.speed.clock import Measure, timed
-from benches.speed.moved import find
+from benches.speed.moved import find, x25519
 
 STARTS = 5
 """Starts of an interpreter, whose times have more noise than what an import adds."""
@@ -92,6 +92,7 @@ def round_part(
         length=length,
         encoding=secagg.FixedPoint(CLIP, 10),
         neighbours=neighbours,
+        **x25519(secagg.RoundParams),
     )
     rows = np.broadcast_to(_vector(length), (n, length))
     gone = dict.fromkeys(range(int(dropout * n)), "masked_input")
@@ -117,7 +118,7 @@ def later_rounds(users: int, items: int, ratings: int) -> Measure:
 
     def run() -> float:
         model = FedMF(k=20, update="paper", rate=0.0005)
-        trained = Trainer(model, SecAggSum(), rounds=4).fit(drawn)
+        trained = Trainer(model, SecAggSum(**x25519(SecAggSum)), rounds=4).fit(drawn)
         later = trained.history_.rounds[1:]
         return median(one.client_seconds + one.server_seconds for one in later)
 
@@ -165,7 +166,11 @@ def imports(statement: str) -> Measure:
 
 def _played(n: int, threshold: int, length: int, dropped: int) -> Transcript:
     params = secagg.RoundParams(
-        n_clients=n, threshold=threshold, length=length, encoding=secagg.FixedPoint(CLIP)
+        n_clients=n,
+        threshold=threshold,
+        length=length,
+        encoding=secagg.FixedPoint(CLIP),
+        **x25519(secagg.RoundParams),
     )
     vector, server = _vector(length), _server(params)
     clients = {u: _client(u, params) for u in range(n)}

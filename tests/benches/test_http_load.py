@@ -21,6 +21,7 @@ SMALL = Load(
     processes=2,
     length=50,
     rounds=3,
+    suite="hybrid",
     drop_out=0.25,
     garbage=0.15,
     kills=2,

@@ -21,6 +21,7 @@ def main(grid: Grid, context: Context) -> None:
         fedavg(context),
         clip=CLIP,
         max_weight=MAX_WEIGHT,
+        suite="x25519",  # SecAgg+ has no other
         key_timeout=float(config["timeout"]),
         poll=float(config["poll"]),
     )

@@ -61,7 +61,11 @@ def twice(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return statuses
 
 
-@pytest.mark.parametrize("params", [PARAMS, ACTIVE], ids=["semi-honest", "active"])
+@pytest.mark.parametrize(
+    "params",
+    [PARAMS, replace(PARAMS, suite="hybrid"), ACTIVE, replace(ACTIVE, suite="hybrid")],
+    ids=["semi-honest", "semi-honest, hybrid", "active", "active, hybrid"],
+)
 async def test_rounds_over_https_with_all_requests_sent_twice(
     params, authority, certificate, twice
 ):

@@ -97,8 +97,10 @@ def test_layout_of_the_frames():
     assert write_name(b"x" * 11, NAME) == hashlib.sha256(b"x" * 11).digest()[:10] + name
 
 
-def test_answers_of_the_largest_messages_are_within_the_limit():
-    for params in (PARAMS, replace(PARAMS, threshold=4, security="active", session=b"s")):
+@pytest.mark.parametrize("suite", ["hybrid", "x25519"])
+def test_answers_of_the_largest_messages_are_within_the_limit(suite):
+    chosen = replace(PARAMS, suite=suite)
+    for params in (chosen, replace(chosen, threshold=4, security="active", session=b"s")):
         largest = max(max_bytes(_ANSWERS[phase], params) for phase in NEXT[params.security])
         answer = encode(Answer(bytes(16), bytes(largest)))
         assert len(answer) <= answer_limit(params) == largest + FRAME

@@ -20,7 +20,7 @@ from lying_clients import (
     reveals_others,
     seals_noise,
 )
-from secagg import Dispute, Phase
+from secagg import Dispute, Phase, RoundResult
 from secagg.protocol import dealing
 
 SUITES = pytest.mark.parametrize("suite", ["x25519", "hybrid"])
@@ -36,6 +36,7 @@ def test_check59_dealer_off_its_polynomial_is_convicted(
     """The round goes on: a share of b, or of s if the dealer drops out."""
     cohort = LiarsCohort(active_params(N, suite), {4: [deals_off([row], kind)]})
     result = ended(cohort, (), (), [4] if kind == dealing.S_SHARE else [])
+    assert isinstance(result, RoundResult)
     assert convicted(cohort, result.verdicts) == [(4, "shares")]
     assert result.disputes == ()
 
@@ -75,6 +76,7 @@ def test_check59_bad_boxes_are_disputes_up_to_c_and_then_a_verdict(
     found = ended(cohort)
     assert convicted(cohort, found.verdicts) == [(4, "complaints")] * (places > 2)
     if places < 3:
+        assert isinstance(found, RoundResult)
         assert found.disputes == tuple(Dispute(4, w) for w in range(places))
     else:
         assert found.check == "dealer"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from effort import examples
 from lying_clients import (
-    Lie,
     LiarsCohort,
+    Lie,
     active_params,
     checks_others,
     complains,

@@ -109,6 +109,13 @@ def test_another_policy_changes_verdicts_and_no_answer() -> None:
     assert (len(result.disputes), len(default.result().disputes)) == (0, 2)
 
 
+def test_a_round_begun_by_resume_has_the_policy() -> None:
+    cohort, _ = logged("x25519", {1: [seals_noise([5, 6])]})
+    cohort.server = resumed(cohort, MemoryLog(cohort.params, []), 0)
+    cohort.run()
+    assert convicted(cohort, cohort.server.result().verdicts) == [(1, "complaints")]
+
+
 def test_a_verdict_of_a_rejected_message_is_not_in_the_journal() -> None:
     lies = {4: [complains(dict.fromkeys(range(6, 12), 1))]}
     cohort, log = logged("x25519", lies)

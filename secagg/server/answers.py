@@ -1,6 +1,6 @@
 """Revealed shares against the hashes that dealers signed, in the active variant.
 
-A share with another hash than its holder accepted convicts the holder, and is dropped. Good
+A share with another hash than the accepted hash convicts the holder, and is dropped. Good
 shares that do not give the published secret convict the dealer (docs/protocol.md, §8.5).
 """
 
@@ -87,7 +87,7 @@ class Answers:
         return True
 
     def verdicts(self) -> Iterator[Verdict]:
-        """Yield a verdict on each holder that revealed another share than it accepted."""
+        """Yield a verdict on each holder of a share that is not the accepted share."""
         for w, owner in sorted(self._wrong.items()):
             limbs = self._shares.items[self._shares.rows[w]]
             listed = dealing.answer_list(self._owners, self._kinds, self._hashes(w, limbs))
@@ -101,13 +101,13 @@ class Answers:
             )
 
     def dealt_wrongly(self, owner: int, points: U64, shares: U64) -> Verdict | None:
-        """Return a verdict on a dealer whose good shares do not give what it published."""
+        """Return a verdict on a dealer whose good shares do not give the published secret."""
         places = (points - np.uint64(1)).astype(np.intp)
         dealt, kind = self._dealings.of(owner), self._kind_of[owner]
         return self._dealings.accuser.shares(dealt, kind, places, shares)
 
     def contributed_wrongly(self, u: int, points: U64, shares: U64, about: int) -> Verdict:
-        """Return a verdict on a client whose seed misses its check for the holder `about`."""
+        """Return a verdict on a client whose seed misses the check for the holder `about`."""
         places, holder = (points - np.uint64(1)).astype(np.intp), self._dealings.places[about]
         return self._dealings.accuser.contribution(self._dealings.of(u), places, shares, holder)
 

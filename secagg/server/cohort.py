@@ -70,7 +70,7 @@ class PerPeer(Generic[T]):
         self.came.add(u)
 
     def of(self, u: int, peers: NDArray[np.uint64]) -> NDArray[T]:
-        """Return a client's items for some of its peers, which must be in ascending order."""
+        """Return a client's items for some peers, which must be in ascending order."""
         rows = self.rows[u]
         return self.items[rows.start + np.searchsorted(self._peers[rows], peers)]
 

@@ -1,6 +1,6 @@
 """Words of holders on the shares that they were sent, in the active variant.
 
-With its masked input a holder signs the leaf of every dealer, and accepts the leaf or complains
+With the masked input a holder signs the leaf of every dealer, and accepts the leaf or complains
 of the dealer (docs/protocol.md, §8.3).
 """
 
@@ -80,7 +80,7 @@ class Complaints:
         return word
 
     def is_signed(self, w: int, word: U8, signature: bytes) -> bool:
-        """Return whether holder w signed its leaves with this word on each of them."""
+        """Return whether holder w signed all leaves, with this word on each of them."""
         content = dealing.signed_accepted(self._cohort.session, w, self._listed(w, word))
         return self._cohort.verifies(w, content, signature)
 
@@ -91,12 +91,12 @@ class Complaints:
         self.came.add(w)
 
     def unmasked(self, word: U8) -> U64:
-        """Return the ids of the dealers, ascending, that a holder left out of its mask."""
+        """Return the ids of the dealers, ascending, that a holder left out of the mask."""
         dealers: U64 = self.dealings.holders[word == dealing.UNMASKED]
         return dealers
 
     def left_out(self, w: int, dealer: int) -> bool:
-        """Return whether holder w left a dealer out of its mask."""
+        """Return whether holder w left a dealer out of the mask."""
         places = self.dealings.places
         return bool(self._words[places[w], places[dealer]] == dealing.UNMASKED)
 
@@ -141,7 +141,7 @@ class Complaints:
     def lacking(self, threshold: int) -> list[int]:
         """Return the dealers of U2, ascending, whose leaves too few clients of U3 accepted.
 
-        A dealer in U3 accepts its own leaf.
+        A dealer in U3 accepts the own leaf.
         """
         accepted = len(self.came) - np.count_nonzero(self._words[:, self._places], axis=0)
         dealers: list[int] = self._dealers[accepted < threshold].tolist()

@@ -31,7 +31,7 @@ class Contributions:
     checks : PerPeer or None
         Checks of each client of U2; None in suite x25519.
     senders : mapping of id to ids
-        For each client that may send an input, the clients that it was sent shares of.
+        For each client that may send an input, the clients whose shares it was sent.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Contributions:
     def are_disclosed(self, w: int, dealers: U64, data: bytes) -> bool:
         """Return whether a message has the secrets of holder w and dealers without a mask.
 
-        p and q of w must match its own checks. Nobody can verify the agreement A.
+        p and q of w must match the checks of w. Nobody can verify the agreement A.
         """
         if len(data) != DISCLOSED_BYTES * dealers.size:
             return False
@@ -91,7 +91,7 @@ class Contributions:
         -------
         keys : uint8 array, shape (m, 16)
         right : bool array, shape (m,)
-            False where u's contributions miss its check; then the key has no meaning.
+            False where u's contributions miss the check; then the key has no meaning.
         """
         if self._checks is None:
             right = np.ones(peers.size, np.bool_)
@@ -105,7 +105,7 @@ class Contributions:
         return keys, self._matches(u, peers, both)
 
     def disclosed_keys(self) -> Iterator[tuple[int, U64, U8]]:
-        """Yield each holder, the dealers that it left out of its mask, and the masks' keys.
+        """Yield each holder, the dealers left out of the holder's mask, and the masks' keys.
 
         Only dealers in U3 are yielded that did not leave the holder out, too: their masks with
         the holder are in the sum.
@@ -126,15 +126,15 @@ class Contributions:
 
     @cached_property
     def _rows(self) -> dict[int, NDArray[np.intp]]:
-        """For each client, the rows of the survivors' deposits for it."""
+        """For each client, the rows of the survivors' deposits."""
         return self._deposits.by_peer()
 
     def _left_out(self, w: int, v: int) -> bool:
-        """Return whether holder w left v out of its mask."""
+        """Return whether holder w left v out of the mask."""
         return w in self._disclosed and v in self._disclosed[w][0]
 
     def _matches(self, u: int, peers: U64, both: U8) -> NDArray[np.bool_]:
-        """Return for each peer whether p and q of client u fit its check."""
+        """Return for each peer whether p and q of client u fit the check."""
         assert self._checks is not None, "suite hybrid"  # noqa: S101
         found = pair_masks.checks(self._session, u, peers, both)
         return np.asarray((found == self._checks.of(u, peers)).all(axis=1))

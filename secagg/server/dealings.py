@@ -1,7 +1,7 @@
 """Signed hashes of shares at the server, in the active variant (docs/protocol.md, §5.15).
 
 The dealers of a round hash the shares of all holders into trees, and sign the roots. The server
-verifies each root when the hashes come, and sends each holder its hashes and paths.
+verifies each root when the hashes come, and sends each holder the hashes and paths.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_CHECK = np.zeros(dealing.HASH_BYTES, np.uint8)
 class Dealings:
     """Hashes, leaves and signatures of the dealers of a round, whose graph is complete.
 
-    All clients of U1 hold shares of all dealers. The place of a client is its index in U1.
+    All clients of U1 hold shares of all dealers. The place of a client is the index in U1.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class Dealings:
         )
 
     def listed(self, w: int, dealers: U64, rows: NDArray[np.intp], words: U8) -> bytes:
-        """Return the list of leaves that a holder signs with its word on each.
+        """Return the list of leaves that a holder signs, with a word on each.
 
         Parameters
         ----------

@@ -108,7 +108,7 @@ class Masking(SessionStage):
         )
 
     def _word(self, u: int, message: MaskedInput) -> U8 | None:
-        """Return the client's word on the shares that it was sent; None if semi-honest."""
+        """Return the client's word on the received shares; None if semi-honest."""
         if self._complaints is None:
             given = message.complaints or message.disclosed or message.accepted
             why = "complaints or a signature in a semi-honest round, which has none"

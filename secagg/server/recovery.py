@@ -32,9 +32,10 @@ class Dealt(NamedTuple):
     Attributes
     ----------
     secrets : dict of id to bytes
-        Secrets that verify. A dealer is missing if no t of its shares are found to give one.
+        Secrets that verify. A dealer is missing if no t shares are found that give the
+        published secret.
     suspects : list of ids
-        Dealers with shares that are on no polynomial of degree below t, or not on that of
+        Dealers whose shares are on no polynomial of degree below t, or not on the polynomial of
         the published secret.
     """
 

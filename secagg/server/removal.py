@@ -16,8 +16,8 @@ class Removal:
     Attributes
     ----------
     mismatches : dict of id to id
-        In suite hybrid: each client that dropped out whose seed gives other contributions than
-        it checked, with the first survivor that it did so to.
+        In suite hybrid: each client that dropped out and whose check misses the contributions of
+        the seed, with the first survivor that the check is for.
     """
 
     def __init__(self, summed: Summed) -> None:
@@ -42,7 +42,7 @@ class Removal:
         """Collect the masks that follow from a secret that `is_published`.
 
         The secret of a survivor is b, the secret of a client that dropped out is s. Never add
-        both of one owner: with b and s the server could read the owner's input.
+        both secrets of an owner: with b and s the server could read the owner's input.
         """
         if owner in self._summed.asked:
             key = keys.self_mask_key(secret, self._summed.cohort.session, owner)

@@ -53,7 +53,7 @@ class Server:
         Public identity keys. Required if `security` is "active", an error otherwise.
     policy : ClientPolicy, optional
         Policy of the clients, by default ``ClientPolicy()``. In the active variant more
-        complaints than its colluders convict a dealer; nothing else depends on the policy.
+        complaints than colluders convict a dealer; nothing else depends on the policy.
     journal : Log, optional
         A new ``Journal`` for these parameters. Every accepted message and every close of a
         phase is stored there before the call returns, so `resume` can continue the round.

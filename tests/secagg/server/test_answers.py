@@ -148,7 +148,7 @@ def test_check19_good_shares_are_counted_first(
 
 @pytest.mark.parametrize("owner", [1, 5, 6])
 def test_check59_one_wrong_share_convicts_its_holder(owner: int) -> None:
-    """Of b, of its own b, and of s of client 6, which dropped out."""
+    """The share is of another b, of the own b, or of s of client 6, which dropped out."""
     cohort = asked({5: [reveals_others([owner])]}, gone=[6])
     cohort.advance(1)
     result = cohort.server.result()

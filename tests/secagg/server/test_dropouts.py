@@ -111,7 +111,7 @@ def pairs_of(n: int) -> list[set[tuple[int, int]]]:
 
 @pytest.mark.parametrize("n", [4, 5])
 def test_check57_pairs_without_a_mask_are_removed_in_every_pattern(n: int) -> None:
-    """Of four or five clients nobody may drop out after a complaint; see the next test."""
+    """Nobody among so few clients may drop out after a complaint; see the next test."""
     for pairs in pairs_of(n):
         found = unmasked(n, pairs, {})
         about = max(sum(dealer == v for dealer, _ in pairs) for v in range(n))

@@ -16,8 +16,8 @@ class Removal:
     Attributes
     ----------
     mismatches : dict of id to id
-        In suite hybrid: each client that dropped out and whose check misses the contributions of
-        the seed, with the first survivor that the check is for.
+        In suite hybrid: each client that dropped out and whose check misses the contributions
+        of the seed, with the first survivor that the check is for.
     """
 
     def __init__(self, summed: Summed) -> None:

@@ -8,6 +8,7 @@ import pytest
 from fedmf.aggregate import PHASES, FloatSum, OneShotSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.errors import SettingError
+from secagg.protocol.suggestion import hybrid_bytes
 
 M, K = 6, 2
 
@@ -145,6 +146,20 @@ def test_neighbours_and_threshold_follow_the_rule(n, settings, neighbours, thres
     secure = SecAggSum(**settings)
     params = secure.params(n, 10, secure.encoding, b"")
     assert (params.neighbours, params.threshold) == (neighbours, threshold)
+
+
+def test_suite_is_decided_by_the_bytes_of_the_message():
+    """Fifteen bits would do for the sum, and messages have words of 32 bits."""
+    secure = SecAggSum(clip=1.0, fractional_bits=10)
+    length = 5000
+    found = [
+        one.params(12, length, secure.encoding, b"")
+        for one in (secure, SecAggSum(suite="x25519"), SecAggSum(suite="hybrid"))
+    ]
+    assert [one.suite for one in found] == ["hybrid", "x25519", "hybrid"]
+    assert 2 * length < hybrid_bytes(12) < 4 * length
+    with pytest.raises(SettingError):
+        SecAggSum(suite="mlkem")
 
 
 @pytest.mark.parametrize(

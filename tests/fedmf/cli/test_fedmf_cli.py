@@ -170,6 +170,8 @@ TRUSTEES = ("--trust", "threshold", "--trustees")
         (("--dropout", "1"), "dropout = 1.0"),
         (("--cohort", "half"), "--cohort half"),
         (("--neighbours", "7"), "neighbours is 7"),
+        (("--suite", "mlkem"), "--suite = 'mlkem' must be"),
+        (("--aggregation", "plain", "--suite", "hybrid"), "--suite cannot be combined"),
         (
             ("--aggregation", "plain", "--threshold", "5", "--bits", "2048"),
             "--threshold, --bits cannot be combined with --aggregation plain",
@@ -217,6 +219,11 @@ def test_neighbours_default_to_the_rule_and_0_means_all(arguments, neighbours):
     ran = invoke("--rounds", "1", "--cohort", "5", "--json", *arguments)
     settings = json.loads(ran.stdout)["settings"]
     assert settings["aggregation"]["neighbours"] == neighbours
+
+
+def test_suite_of_the_sums_is_in_the_document():
+    ran = invoke("--rounds", "1", "--cohort", "5", "--json", "--suite", "hybrid")
+    assert json.loads(ran.stdout)["settings"]["aggregation"]["suite"] == "hybrid"
 
 
 def run_without(module, *arguments):

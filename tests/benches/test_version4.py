@@ -41,7 +41,7 @@ def test_bytes_are_those_of_the_formulas(active: bool, suite: str) -> None:
 
 
 def test_kem_is_called_as_often_as_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all clients; those that drop out decapsulate nothing."""
+    """Count the work of all clients; clients that drop out decapsulate nothing."""
     calls = Counter[str]()
 
     def counted(name: str, call: Any) -> Any:
@@ -67,7 +67,7 @@ def test_kem_is_called_as_often_as_stated(monkeypatch: pytest.MonkeyPatch) -> No
 def test_shares_are_hashed_as_often_as_stated(
     suite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of clients and server together, and no others than the stated sizes but the lists."""
+    """Count hashes of clients and server together, of the stated sizes and of the lists."""
     sizes, by_size = Counter[int](), hashlib.sha256
 
     def sha256(data: bytes = b"") -> Any:

@@ -24,7 +24,7 @@ _NOTHING = {b"", bytes(32)}
 
 @dataclass
 class Recording:
-    """What a server sees.
+    """Messages that a server sees.
 
     `sent` and `answered` have for each phase the messages of the clients, also those that came
     late, and the server's answers.
@@ -125,7 +125,7 @@ class Recorder:
             self._shares.setdefault((kind, owner), {})[place] = share
 
     def _agree(self) -> None:
-        """What X25519 gives: the shared secrets, B and A of every pair."""
+        """Find the shared secrets, B and A of every pair by X25519."""
         self._shared: dict[Pair, tuple[bytes, bytes]] = {}
         self._bases: dict[Pair, bytes] = {}
         self._agreed: dict[Pair, bytes] = {}

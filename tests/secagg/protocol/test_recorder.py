@@ -1,4 +1,4 @@
-"""Who records a round and later breaks X25519 opens all of suite x25519, and not suite hybrid.
+"""A recorder who later breaks X25519 opens all of suite x25519, and nothing of suite hybrid.
 
 The recorder has all messages, late ones too, and the private X25519 keys of all clients.
 """

@@ -90,9 +90,9 @@ class SecAggSum(IntegerSum):
             neighbours=self.neighbours,
             threshold=self.threshold,
             session=session,
+            suite=self.suite,
         )
-        # 32 bits need no packing, and their bytes decide the suite
-        return replace(found, modulus_bits=None, suite=self.suite)
+        return replace(found, modulus_bits=None)  # 32 bits need no packing
 
     @cached_property
     def _session(self) -> secagg.SimulatedSession:

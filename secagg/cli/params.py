@@ -97,6 +97,7 @@ def params(
         if noise is None:
             encoding = FixedPoint(clip, rounding="nearest")
             chosen = round_params(clients, t, k, length, encoding, modulus_bits, asked)
+            chosen = suites.as_served(chosen, asked, modulus_bits)
         else:
             chosen = noise.params(neighbours=k, threshold=t, suite=asked)
             fewest = max(fewest, chosen.min_survivors)

@@ -17,6 +17,7 @@ from secagg.cli.inputs import read_given
 from secagg.cli.lines import log_as
 from secagg.cli.notices import notices
 from secagg.cli.requests import Request
+from secagg.cli.suites import RequireHybrid
 from secagg.cli.summands import encoding_of
 from secagg.cli.vectors import check_given
 from secagg.errors import LinkError, ParameterError
@@ -54,6 +55,7 @@ def report(
         bool, options.flag("--integers", "The vector is of whole numbers, 0 to --clip.")
     ] = False,
     min_clients: addresses.LeastClients = None,
+    require_hybrid: RequireHybrid = False,
     parameters: Annotated[
         str | None,
         typer.Option(
@@ -78,7 +80,10 @@ def report(
         log_as(log, json=log_json)
         key = None if identity is None else read_identity(identity)
         policy = one_shot_policy(
-            helpers, min_clients, Bounds(encoding_of(clip, integers=integers))
+            helpers,
+            min_clients,
+            Bounds(encoding_of(clip, integers=integers)),
+            require_hybrid=require_hybrid,
         )
         wanted = None if parameters is None else _digest(parameters)
         given, name = read_given(vector, integers=integers), client_of(client)

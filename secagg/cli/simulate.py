@@ -81,6 +81,7 @@ def simulate(
                 clients, corrupt, dropout, "semi-honest", chosen, threshold, sigma
             )
             params = round_params(clients, t, k, length, encoding, modulus_bits, asked)
+            params = suites.as_served(params, asked, modulus_bits)
         else:
             params = plan.params(neighbours=chosen, threshold=threshold, suite=asked)
             clip = 0.9 * plan.norm * (3 / length) ** 0.5  # norms of about 0.9 of the largest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from secagg.errors import ParameterError
 from secagg.kit.table import volume
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
+from secagg.protocol.shape import smallest_bits
 from secagg.protocol.suggestion import HYBRID_UP_TO, hybrid_bytes
 from secagg.protocol.suites import SuiteName, as_suite
 
@@ -37,6 +39,25 @@ def as_chosen(name: str | None) -> SuiteName | None:
     return None if name is None else as_suite(name)
 
 
+def as_served(params: RoundParams, chosen: SuiteName | None, bits: int | None) -> RoundParams:
+    """Return parameters in the suite that `secagg serve` takes for them.
+
+    Parameters
+    ----------
+    params : RoundParams
+        Parameters with words of 32 bits, if `bits` is None.
+    chosen : "hybrid", "x25519" or None
+        Suite of the option.
+    bits : int or None
+        Bits of the option. None: a server takes as few as the sum needs, and their bytes
+        decide the suite.
+    """
+    if bits is None:
+        served = replace(params, modulus_bits=smallest_bits(params), suite=chosen)
+        return replace(params, suite=served.suite)
+    return params
+
+
 def check_helpers(chosen: SuiteName | None, params: OneShotParams) -> None:
     """Raise `ParameterError` if an option asks for another suite than the helpers have."""
     if chosen not in (None, params.suite):
@@ -50,8 +71,11 @@ def in_words(params: RoundParams | OneShotParams, chosen: SuiteName | None) -> s
     """Return why a sum has its suite, in a few words; `chosen` is the suite of the option."""
     if isinstance(params, OneShotParams):
         return "of the helpers' keys"
-    more = volume(hybrid_bytes(params.holders))
-    vector = volume(params.ring.packed_bytes(params.elements))
+    added = hybrid_bytes(params.holders)
+    size = -(-params.elements * smallest_bits(params) // 8)
+    if (added < size) != (params.suite == "hybrid"):
+        size = params.ring.packed_bytes(params.elements)  # of given bits
+    more, vector = volume(added), volume(size)
     if chosen is not None:
         return "as --suite asks"
     if params.suite == "hybrid":

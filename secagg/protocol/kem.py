@@ -95,14 +95,14 @@ def encapsulate(public: bytes) -> tuple[bytes, bytes]:
 @cache  # of a success alone
 def require() -> None:
     """Raise `ParameterError` if the installed cryptography lacks ML-KEM."""
-    from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
-
     try:
+        from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
+
         MLKEM768PrivateKey.from_seed_bytes(bytes(SEED_BYTES))
-    except UnsupportedAlgorithm:
+    except (ImportError, UnsupportedAlgorithm):
         raise ParameterError(
             "suite is 'hybrid', which needs ML-KEM, and the installed cryptography has none: "
-            "take a build with OpenSSL 3.5 or later, as the wheels on PyPI are, or "
+            "take version 48 or later with OpenSSL 3.5 or later, as the wheels on PyPI are, or "
             "suite='x25519'"
         ) from None
 

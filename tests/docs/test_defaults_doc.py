@@ -51,6 +51,10 @@ def test_doors_with_noise_agree_with_the_plan(door: str, n: int) -> None:
     [
         (10, 100, "x25519"),
         (10, 20_000, "hybrid"),
+        # between the bytes of as few bits as the sum needs and those of 32 bits
+        (5, 2000, "x25519"),
+        (60, 20_000, "x25519"),
+        (100, 40_000, "x25519"),
         (200, 200_000, "hybrid"),
         (400, 10**6, "x25519"),
     ],

@@ -85,7 +85,7 @@ def params(n: int, security: Security = "semi-honest", **more: Any) -> RoundPara
     if security == "active":
         return None
     with patch.object(cli_params, "estimate", lambda *_: (0.0, 0.0)):
-        command = ["params", "--clients", str(n), "--json", *options(**more)]
+        command = ["params", "--clients", str(n), "--clip", "1", "--json", *options(**more)]
         ran = CliRunner().invoke(app, command)
     shown = json.loads(ran.stdout)
     chosen = {name: shown[name] for name in ("threshold", "neighbours", "suite", "length")}
@@ -97,7 +97,8 @@ def simulate(n: int, security: Security = "semi-honest", **more: Any) -> RoundPa
         return None
     chosen = ParameterError("the parameters are chosen")
     with patch.object(cli_simulate, "simulate_round", side_effect=chosen) as simulated:
-        CliRunner().invoke(app, ["simulate", "--clients", str(n), *options(**more)])
+        command = ["simulate", "--clients", str(n), "--clip", "1", *options(**more)]
+        CliRunner().invoke(app, command)
     return simulated.call_args.args[1]
 
 

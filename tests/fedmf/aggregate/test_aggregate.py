@@ -148,15 +148,15 @@ def test_neighbours_and_threshold_follow_the_rule(n, settings, neighbours, thres
     assert (params.neighbours, params.threshold) == (neighbours, threshold)
 
 
-def test_suite_is_decided_by_the_bytes_of_the_message():
-    """Fifteen bits would do for the sum, and messages have words of 32 bits."""
+def test_suite_is_decided_as_at_all_doors():
+    """Fifteen bits would do for the sum, although messages have words of 32 bits."""
     secure = SecAggSum(clip=1.0, fractional_bits=10)
     length = 5000
     found = [
         one.params(12, length, secure.encoding, b"")
         for one in (secure, SecAggSum(suite="x25519"), SecAggSum(suite="hybrid"))
     ]
-    assert [one.suite for one in found] == ["hybrid", "x25519", "hybrid"]
+    assert [one.suite for one in found] == ["x25519", "x25519", "hybrid"]
     assert 2 * length < hybrid_bytes(12) < 4 * length
     with pytest.raises(SettingError):
         SecAggSum(suite="mlkem")

@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from secagg import ClientPolicy, Registry, http
+from secagg import ClientPolicy, ParameterError, Registry, http
 from secagg.cli import app
 from secagg.cli.files import create_identity
 from secagg.session import Completed, Session
@@ -97,6 +97,23 @@ def test_demands_of_a_client_hold_for_every_sum(tmp_path, monkeypatch):
     assert join("http://127.0.0.1:9", tmp_path, "a", "a", *hybrid).exit_code == 0
     assert asked["four"] == ClientPolicy(require_hybrid=True)
     assert asked["one"].require_hybrid
+
+
+def test_report_demands_hybrid_of_its_policy(tmp_path, monkeypatch):
+    asked = []
+
+    async def offered(*_, policy, **__):
+        asked.append(policy.require_hybrid)
+        raise ParameterError("no offer")
+
+    monkeypatch.setattr(http, "get_offer", offered)
+    np.save(tmp_path / "v.npy", np.ones(2))
+    (tmp_path / "h.json").write_text("[]")
+    given = ["--vector", tmp_path / "v.npy", "--clip", 8, "--helpers", tmp_path / "h.json"]
+    for more in ([], ["--require-hybrid"]):
+        command = ["report", "http://127.0.0.1:9", "--client", "a", *given, *more]
+        CliRunner().invoke(app, list(map(str, command)))
+    assert asked == [False, True]
 
 
 EVIL = "\x1b[2J\x1b]0;x\x07\x9b31m\u202e\u2066\r\nsecagg: sums: 1\ud800"

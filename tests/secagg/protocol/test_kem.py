@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import sys
 
 import pytest
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -74,3 +75,13 @@ def test_without_ml_kem_hybrid_rounds_are_an_error_and_others_are_not(monkeypatc
     assert Client(1, other, policy=policy).advertise_keys()
     monkeypatch.undo()
     assert Client(1, hybrid, policy=policy).advertise_keys()
+
+
+def test_cryptography_below_48_is_the_same_error(monkeypatch):
+    """It has no module of ML-KEM at all."""
+    kem.require.cache_clear()
+    monkeypatch.setitem(sys.modules, mlkem.__name__, None)
+    with pytest.raises(ParameterError):
+        kem.require()
+    monkeypatch.undo()
+    kem.require()

@@ -59,6 +59,16 @@ def with_noise(cohort: Cohort, v: int, w: int, data: bytes) -> bytes:
     return redealt(cohort, v, data, sealed=other)
 
 
+def with_noise_for_zeros(cohort: Cohort, v: int, w: int, data: bytes) -> bytes:
+    """Dealer v seals a box that does not open, and hashes zeros: what a reader might find."""
+    message = read(with_noise(cohort, v, w, data), ShareKeys)
+    hashes, zeros = pieces(message.hashes, 64), np.zeros((1, 40), np.uint8)
+    hashes[sorted(cohort.ids).index(w)] = b"".join(
+        dealing.share_hashes(kind, message.session, v, w, zeros).tobytes() for kind in (0, 1)
+    )
+    return redealt(cohort, v, data, sealed=message.sealed, hashes=b"".join(hashes))
+
+
 def with_wrong_hash(cohort: Cohort, v: int, w: int, data: bytes) -> bytes:
     """Dealer v signs another hash of w's share of s than that of the share in the box."""
     hashes = read(data, ShareKeys).hashes

@@ -7,7 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dealings import flipped, redealt, with_noise, with_wrong_check, with_wrong_hash
+from dealings import (
+    flipped,
+    redealt,
+    with_noise,
+    with_noise_for_zeros,
+    with_wrong_check,
+    with_wrong_hash,
+)
 from harness import (
     Cohort,
     altered,
@@ -45,7 +52,9 @@ def honest(_cohort: Cohort, _v: int, _w: int, data: bytes) -> bytes:
 CASES: dict[str, tuple[str, Lie, int]] = {
     "x25519, noise": ("x25519", with_noise, 1),
     "x25519, other share": ("x25519", with_wrong_hash, 1),
+    "x25519, noise for zeros": ("x25519", with_noise_for_zeros, 1),
     "hybrid, noise": ("hybrid", with_noise, 2),
+    "hybrid, noise for zeros": ("hybrid", with_noise_for_zeros, 2),
     "hybrid, other p and q": ("hybrid", with_wrong_check, 2),
     "hybrid, other share": ("hybrid", with_wrong_hash, 1),
 }

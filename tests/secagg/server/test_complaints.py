@@ -11,7 +11,7 @@ import pytest
 from harness import Cohort, altered, finish, make_identity, make_params, read, server_rejects
 from lying_clients import LiarsCohort, active_params, complains, convicted, named, seals_noise
 from raised import rejects
-from secagg import Verdict
+from secagg import Dispute, Verdict
 from secagg.blame import Accuser
 from secagg.protocol import dealing
 from secagg.protocol.messages import MaskedInput
@@ -176,7 +176,7 @@ def test_a_rejected_message_leaves_no_word_and_no_sum() -> None:
 
 @SUITES
 def test_check60_a_complainer_of_too_many_is_rejected_and_convicted(suite: str) -> None:
-    """2t − n − 1 is 3 for ten clients: three complaints are disputes, four a verdict."""
+    """2t − n − 1 is 3 for ten clients: four complaints are a verdict."""
     cohort = LiarsCohort(active_params(10, suite), {4: [complains({0: 1, 1: 1, 2: 1, 3: 1})]})
     cohort.advance(2)
     sent = cohort.step()
@@ -218,6 +218,16 @@ def test_a_verdict_on_a_complainer_is_made_once(monkeypatch: pytest.MonkeyPatch)
         [(5, "complainer")]
     ]
     assert named(cohort.server.verdicts) == [(4, "complainer"), (5, "complainer")]
+
+
+@SUITES
+def test_check60_as_many_complaints_as_liars_are_accepted(suite: str) -> None:
+    """Three, 2t − n − 1 for ten clients, are disputes."""
+    cohort = LiarsCohort(active_params(10, suite), {4: [complains({0: 1, 1: 1, 2: 1})]})
+    finish(cohort)
+    result = cohort.server.result()
+    assert (4 in result.survivors, result.verdicts) == (True, ())
+    assert result.disputes == (Dispute(0, 4), Dispute(1, 4), Dispute(2, 4))
 
 
 def test_a_complainer_may_still_send_a_right_message() -> None:

@@ -159,6 +159,19 @@ def hashes_others(rows: Collection[int]) -> Lie:
     return _dealt(sharing, "hash_shares", spoil)
 
 
+def hashes_withheld(rows: Collection[int]) -> Lie:
+    """Hash, for the holders in these rows, what they reveal after a complaint: bytes ff."""
+
+    def spoil(hashes: np.ndarray, session: bytes, me: int, ids: np.ndarray, *_: object):
+        hashes, at = hashes.copy(), list(rows)
+        none = np.full((len(at), 40), 255, np.uint8)
+        both = [dealing.share_hashes(kind, session, me, ids[at], none) for kind in (0, 1)]
+        hashes[at] = np.concatenate(both, axis=1)
+        return hashes
+
+    return _dealt(sharing, "hash_shares", spoil)
+
+
 def checks_others(places: Collection[int]) -> Lie:
     """Send checks that miss p and q of the peers at some places."""
 

@@ -16,6 +16,7 @@ from lying_clients import (
     deals_off,
     ended,
     hashes_others,
+    hashes_withheld,
     publishes_another,
     reveals_others,
     seals_noise,
@@ -80,6 +81,18 @@ def test_check59_bad_boxes_are_disputes_up_to_c_and_then_a_verdict(
         assert found.disputes == tuple(Dispute(4, w) for w in range(places))
     else:
         assert found.check == "dealer"
+
+
+@SUITES
+@pytest.mark.parametrize("gone", [[], [4]])
+def test_check60_a_withheld_share_is_no_share_whatever_the_dealer_hashed(
+    suite: str, gone: list[int]
+) -> None:
+    """The bytes ff of two holders have the hash that the dealer signed."""
+    cohort = LiarsCohort(active_params(11, suite), {4: [hashes_withheld([0, 10])]})
+    found = ended(cohort, (), (), gone)
+    assert (found.verdicts, found.disputes) == ((), (Dispute(4, 0), Dispute(4, 10)))
+    assert found.survivors == tuple(u for u in range(11) if u not in gone)
 
 
 def test_check60_a_false_complaint_convicts_nobody() -> None:

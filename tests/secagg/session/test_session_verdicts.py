@@ -142,6 +142,19 @@ async def test_a_rejected_complainer_is_left_out_and_its_verdict_is_in_the_last_
         assert (first.left_out, first.convicted) == ((9,), (9,))
         assert (second.phase, second.convicted) == ("gather", ())
         assert [one.client for one in caught.value.verdicts] == [9]
+        assert party.session.convicted == {9}
+
+
+async def test_an_error_of_the_session_itself_has_the_verdicts_of_the_server(monkeypatch):
+    """All ten must be in the sum, so the session ends the attempt before the server does."""
+    lying(monkeypatch, {9: [0, 1, 2, 3]})
+    async with session_of(N, registry=registry_of(PARAMS), attempts=1) as party:
+        party.come(PARAMS)
+        with pytest.raises(TooFewSurvivors) as caught:
+            await party.session.round(PARAMS, min_clients=N)
+        (failed,) = party.of(RoundFailed)
+        assert (failed.phase, failed.survivors, failed.convicted) == ("masked_input", 9, (9,))
+        assert [one.client for one in caught.value.verdicts] == [9]
 
 
 @pytest.mark.parametrize("fails", [False, True])

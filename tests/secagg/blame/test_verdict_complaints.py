@@ -24,7 +24,7 @@ from blamed_round import (
 )
 from harness import make_identity
 from raised import rejects
-from secagg import ClientPolicy, Registry, blame
+from secagg import ClientPolicy, ParameterError, Registry, blame
 from secagg.blame.layout import Openings
 from secagg.protocol import dealing
 
@@ -53,6 +53,19 @@ def test_colluders_are_counted_in_the_registry() -> None:
     convicts_nobody("count", data, round_, policy)
     registry = Registry({u: round_.registry[u] for u in ids})
     assert blame.check(data, registry, policy) == 4
+
+
+def test_policy_counts_the_colluders_in_the_registry() -> None:
+    """Three in ten are three of the ten clients of the round, of whom at most three may lie.
+
+    Of the registry's twelve they are four.
+    """
+    round_, policy = SignedRound(ids=range(1, 11)), ClientPolicy(corrupt=0.3)
+    data = complaints_about(round_, [1, 2, 3, 5], dealer=4)
+    registry = Registry({u: round_.registry[u] for u in range(1, 11)})
+    assert blame.check(data, registry, policy) == 4
+    with pytest.raises(ParameterError):
+        blame.check(data, round_.registry, policy)
 
 
 @pytest.mark.parametrize("order", [[0, 0], [1, 0]], ids=str)

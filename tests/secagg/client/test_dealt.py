@@ -61,6 +61,14 @@ def test_check59_items_of_two_dealers_are_not_swapped(name: str, suite: str) -> 
     rejects(client, altered(data, Shares, **{name: swapped}), "dealt")
 
 
+@pytest.mark.parametrize("nodes", [2, 4])
+def test_check59_path_has_the_depth_of_the_clients_own_roster(nodes: int) -> None:
+    """Five holders have paths of three nodes, whatever all dealers signed."""
+    _, client, data = shares_for("x25519")
+    paths = b"".join(one.ljust(128, b"\0")[: 32 * nodes] for one in columns_of(data, "paths"))
+    rejects(client, altered(data, Shares, paths=paths), "length")
+
+
 @pytest.mark.parametrize("suite", ["x25519", "hybrid"])
 def test_check59_another_holders_leaf_is_rejected(suite: str) -> None:
     """All that the dealers signed for client 3, point and path included."""

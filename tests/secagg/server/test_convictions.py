@@ -99,12 +99,13 @@ def test_check59_a_dealer_without_t_acceptors_ends_the_round(
 
 
 def test_the_disputes_of_the_error_are_about_the_lacking_dealers() -> None:
-    lies = {4: [seals_noise([0, 1, 2])], 7: [seals_noise([5])]}
+    lies = {u: [seals_noise([0, 1, 2])] for u in (4, 6)} | {7: [seals_noise([5])]}
     cohort = LiarsCohort(active_params(9), lies)
     cohort.advance(2)
     error = rejects("dealer", lambda: cohort.advance(1))
-    assert {dealer for dealer, _ in error.disputes} == {4}
-    assert convicted(cohort, error.verdicts) == [(4, "complaints")]  # c is 2
+    assert error.disputes == tuple(Dispute(v, w) for v in (4, 6) for w in range(3))
+    # c is 2
+    assert convicted(cohort, error.verdicts) == [(4, "complaints"), (6, "complaints")]
 
 
 def test_check25_pairs_without_a_mask_are_no_edges() -> None:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg import (
+    ClientPolicy,
     Dispute,
     FixedPoint,
     RemoteProtocolError,
@@ -155,6 +156,18 @@ async def test_an_error_of_the_session_itself_has_the_verdicts_of_the_server(mon
         (failed,) = party.of(RoundFailed)
         assert (failed.phase, failed.survivors, failed.convicted) == ("masked_input", 9, (9,))
         assert [one.client for one in caught.value.verdicts] == [9]
+
+
+@pytest.mark.parametrize("stored", [False, True])
+async def test_the_policy_of_the_session_counts_the_colluders(ram_path, monkeypatch, stored):
+    """Three may collude, so three complaints are disputes."""
+    lying(monkeypatch, {u: [9] for u in (0, 1, 2)})
+    options = {"policy": ClientPolicy(colluders=3)} | ({"folder": ram_path} if stored else {})
+    async with session_of(N, registry=registry_of(PARAMS), **options) as party:
+        party.come(PARAMS)
+        result = await party.session.round(PARAMS)
+        assert (set(result.survivors), result.verdicts) == (set(range(N)), ())
+        assert result.disputes == tuple(Dispute(9, u) for u in range(3))
 
 
 @pytest.mark.parametrize("fails", [False, True])

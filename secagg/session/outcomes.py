@@ -92,6 +92,25 @@ def _read_result(found: _Result, params: Params) -> RoundResult:
     raise _altered()
 
 
+def write_verdicts(verdicts: tuple[Verdict, ...]) -> bytes:
+    """Return the verdicts of a round's failed attempts as bytes; none without any."""
+    return _write(verdicts) if verdicts else b""
+
+
+def read_verdicts(data: bytes) -> tuple[Verdict, ...]:
+    """Return the verdicts that `write_verdicts` wrote.
+
+    `JournalError` is raised if the bytes were altered.
+    """
+    digest, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+    if not data:
+        return ()
+    if hashlib.sha256(body).digest() == digest:
+        with suppress(msgspec.MsgspecError):
+            return msgspec.msgpack.decode(body, type=tuple[Verdict, ...])
+    raise _altered()
+
+
 def reason(error: TooFewSurvivors | RemoteProtocolError) -> str:
     """Return the text of an error after sender, phase and check."""
     return str(error).partition(": ")[2]
@@ -127,7 +146,7 @@ def _read_error(found: _Error) -> TooFewSurvivors | RemoteProtocolError:
     )
 
 
-def _write(outcome: Struct) -> bytes:
+def _write(outcome: Struct | tuple[Verdict, ...]) -> bytes:
     body = msgspec.msgpack.encode(outcome)
     return hashlib.sha256(body).digest() + body
 

@@ -82,6 +82,8 @@ class Runs:
         left_out = set(self.convicted)
 
         async def run(place: Place, begun: Begun | None) -> RoundResult:
+            # also of attempts in an earlier process
+            left_out.update(convicted(series.proofs))
             if begun is None:
                 series.expenses.check(params)
                 ids = await desk.choose(place, pool - left_out, size, least, gather)

@@ -50,6 +50,8 @@ class Series:
         Privacy that the attempts have spent, for the events.
     rounds : int
         Number of rounds so far.
+    proofs : tuple of Verdict
+        Verdicts of the attempts at this round so far, those of an earlier process included.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Series:
     store: Store | None
     expenses: Expenses
     rounds: int = 0
+    proofs: tuple[Verdict, ...] = ()
     id: bytes = field(init=False)
     _busy: bool = False
 
@@ -92,7 +95,7 @@ class Series:
         """
         if self._busy:
             raise LocalProtocolError("another round is under way; await the rounds one by one")
-        self._busy, number = True, self.rounds
+        self._busy, number, self.proofs = True, self.rounds, ()
         try:
             begun = None
             if self.store is not None:
@@ -115,7 +118,8 @@ class Series:
         store, answers = self.store, self.desk.answers
         answers.limit = max(answers.limit, largest)  # the last round's may come again
         if store is not None:
-            begun, known = Begun(place.attempt, params.to_bytes(), cohort), answers.to_bytes()
+            begun = Begun(place.attempt, params.to_bytes(), cohort, self.proofs)
+            known = answers.to_bytes()
             await self.desk.thread.run(lambda: store.keep_attempt(place.number, begun, known))
 
     def announce(
@@ -147,6 +151,7 @@ class Series:
         """Return the stored result of a round, and the attempt that was under way."""
         run = self.desk.thread.run
         data, begun = await run(lambda: store.begin(number, wanted))
+        self.proofs = () if begun is None else begun.verdicts
         if data is None:
             return None, begun
         with errors_of(store.path):
@@ -163,6 +168,7 @@ class Series:
         # the program went on after this error, so the program must meet the error again
         if _opened(outcome) or not last:
             raise outcome
+        self.proofs = outcome.verdicts  # of all attempts, the last included
         return None, begun
 
     async def _attempt(
@@ -172,7 +178,6 @@ class Series:
         first = 0 if begun is None else begun.attempt + (not begun.params)
         attempt = first
         self.desk.declined.clear()
-        proofs = tuple[Verdict, ...]()  # of all attempts, for the result or the last error
         while True:
             place, began = Place(self.name, number, attempt), self.clock.now()
             resumed = begun if begun is not None and begun.attempt == attempt else None
@@ -183,7 +188,7 @@ class Series:
                 # a member that was late for an attempt may come to the next attempt
                 self.desk.presence.expect_all()
                 error = _explained(failure, self.desk.declined)
-                found, proofs = error.verdicts, (*proofs, *error.verdicts)
+                found, self.proofs = error.verdicts, (*self.proofs, *error.verdicts)
                 final = attempt == first + self.attempts or _opened(error)
                 self.hooks(
                     RoundFailed(
@@ -201,14 +206,14 @@ class Series:
                     )
                 )
                 self._convict(place, found)
-                error.verdicts = proofs
+                error.verdicts = self.proofs
                 if not final:
                     continue
                 await self._keep(number, outcomes.write_error(error))
                 raise error from failure.__cause__
             found = result.verdicts
-            if proofs:
-                result = replace(result, verdicts=(*proofs, *result.verdicts))
+            if self.proofs:
+                result = replace(result, verdicts=(*self.proofs, *result.verdicts))
             await self._keep(number, outcomes.write_result(result, params))
             if self.store is not None:
                 await self.desk.thread.run(self.store.delete_files)

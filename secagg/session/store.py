@@ -15,19 +15,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from secagg._check import check_kind
-from secagg.errors import JournalError, ParameterError
+from secagg.errors import JournalError, ParameterError, Verdict
 from secagg.journal import Journal, database
 from secagg.journal.lock import errors_of, spoilt
 from secagg.privacy import Loss
 from secagg.privacy.record import from_bytes, to_bytes
 from secagg.protocol import CohortLedger, RoundParams
 from secagg.protocol.messages import pack_ids, unpack_ids
+from secagg.session.outcomes import read_verdicts, write_verdicts
 from secagg.session.reports import Reports
 
 _SCHEMA = (
     "CREATE TABLE head (name TEXT, run BLOB, ledger BLOB, answers BLOB)",
     "CREATE TABLE rounds (number INTEGER PRIMARY KEY, program BLOB, attempt INTEGER, "
-    "params BLOB, cohort BLOB, outcome BLOB)",
+    "params BLOB, cohort BLOB, outcome BLOB, verdicts BLOB)",
     "CREATE TABLE spent (number INTEGER, attempt INTEGER, loss BLOB, "
     "PRIMARY KEY (number, attempt)) WITHOUT ROWID",
 )
@@ -44,11 +45,14 @@ class Begun(NamedTuple):
         Parameters with the session of the attempt; empty if the attempt has failed.
     cohort : tuple of int
         Clients of the attempt, ascending.
+    verdicts : tuple of Verdict
+        Verdicts of the round's attempts before.
     """
 
     attempt: int
     params: bytes
     cohort: tuple[int, ...]
+    verdicts: tuple[Verdict, ...] = ()
 
 
 def program(params: bytes, message: bytes, min_clients: int | None = None) -> bytes:
@@ -116,7 +120,8 @@ class Store:
         """
         with errors_of(self._file), self._lock.use() as connection:
             rows = connection.execute(
-                "SELECT program, attempt, params, cohort, outcome FROM rounds WHERE number = ?",
+                "SELECT program, attempt, params, cohort, outcome, verdicts FROM rounds "
+                "WHERE number = ?",
                 (number,),
             ).fetchall()
             if not rows:
@@ -124,11 +129,12 @@ class Store:
                     # of a round that was cancelled: its files go, and its name is used once
                     connection.execute("UPDATE rounds SET params = x'' WHERE outcome IS NULL")
                     connection.execute(
-                        "INSERT INTO rounds VALUES (?, ?, -1, x'', x'', NULL)", (number, wanted)
+                        "INSERT INTO rounds VALUES (?, ?, -1, x'', x'', NULL, x'')",
+                        (number, wanted),
                     )
                 self.delete_files()
                 return None, None
-            had, attempt, params, cohort, outcome = rows[0]
+            had, attempt, params, cohort, outcome, verdicts = rows[0]
             if had != wanted:
                 raise ParameterError(
                     f"round {number} of the folder {self.path} had other parameters, another "
@@ -138,7 +144,8 @@ class Store:
             ids = unpack_ids(cohort)
             if ids is None:
                 raise spoilt(f"round {number} was altered")
-            return outcome, Begun(attempt, params, ids) if attempt >= 0 else None
+            begun = Begun(attempt, params, ids, read_verdicts(verdicts))
+            return outcome, begun if attempt >= 0 else None
 
     @property
     def under_way(self) -> bool:
@@ -158,11 +165,12 @@ class Store:
 
     def keep_attempt(self, number: int, begun: Begun, answers: bytes) -> None:
         """Store an attempt before the tasks go out, and forget earlier outcomes."""
-        row = (begun.attempt, begun.params, pack_ids(begun.cohort), number)
+        proofs = write_verdicts(begun.verdicts)
+        row = (begun.attempt, begun.params, pack_ids(begun.cohort), proofs, number)
         # the outcome of an earlier attempt goes: it would be returned after a restart
         statement = (
-            "UPDATE rounds SET attempt = ?, params = ?, cohort = ?, outcome = NULL "
-            "WHERE number = ?"
+            "UPDATE rounds SET attempt = ?, params = ?, cohort = ?, verdicts = ?, "
+            "outcome = NULL WHERE number = ?"
         )
         self._write((statement, row), ("UPDATE head SET answers = ?", (answers,)))
 

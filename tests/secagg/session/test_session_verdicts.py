@@ -18,6 +18,7 @@ from secagg import (
     ClientPolicy,
     Dispute,
     FixedPoint,
+    JournalError,
     RemoteProtocolError,
     RoundParams,
     RoundResult,
@@ -29,6 +30,7 @@ from secagg.client import complaints
 from secagg.session import RoundBegun, RoundFailed, RoundFinished
 from secagg.session.exclusion import at_fault, in_doubt
 from secagg.session.outcomes import read, write_error, write_result
+from secagg.session.store import Begun, Store
 from session_party import Party, registry_of, session_of, until, vector_of
 
 N, LENGTH = 10, 4
@@ -194,6 +196,40 @@ def test_verdicts_are_in_the_folder_with_the_outcome(ram_path: Path, monkeypatch
     assert [one.client for one in found] == [9]
     if not fails:  # a failed round is tried again, unless the program went on
         assert asyncio.run(run(False)) == found
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_verdicts_of_an_attempt_survive_a_kill_in_the_next(
+    ram_path: Path, monkeypatch: pytest.MonkeyPatch, stored: bool
+) -> None:
+    """The kill comes before the next attempt is in the folder, and after."""
+    keep = Store.keep_attempt
+
+    def killed(self: Store, number: int, begun: Begun, answers: bytes) -> None:
+        if stored or not begun.attempt:
+            keep(self, number, begun, answers)
+        if begun.attempt:
+            raise JournalError("killed")
+
+    async def run(lost: list[int]) -> tuple[RoundResult, frozenset[int]]:
+        options = {"folder": ram_path, "deadlines": 5, "registry": registry_of(PARAMS)}
+        async with session_of(N, **options) as party:
+            party.come(PARAMS, lost={u: {(0, 0, "masked_input"): "answer"} for u in lost})
+            ending = asyncio.create_task(party.session.round(PARAMS))
+            await until(lambda: not lost or bool(party.of(RoundFailed)))
+            for u in lost:
+                party.running[u].cancel()
+                party.come(PARAMS, [u])
+            return await ending, party.session.convicted
+
+    lying(monkeypatch, {u: [9] for u in (0, 1, 2)})
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "keep_attempt", killed)
+        with pytest.raises(JournalError):
+            asyncio.run(run([7]))
+    result, convicted = asyncio.run(run([]))
+    assert set(result.survivors) == set(range(9))
+    assert [one.client for one in result.verdicts] == [9] == [*convicted]
 
 
 # ---- outcomes as bytes

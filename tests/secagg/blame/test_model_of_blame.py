@@ -18,6 +18,8 @@ from blame_endings import Endings
 from blame_framing import VERDICTS, Framing
 from blame_search import Search
 
+pytestmark = pytest.mark.large  # the model is the same on every Python, and without kernels
+
 Size = tuple[int, int, int]
 SIZES = [
     (n, t, c)

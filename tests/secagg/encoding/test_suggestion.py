@@ -17,6 +17,7 @@ def params(n: int, encoding: FixedPoint, bits: int, **changes: object) -> RoundP
     return make_params(n, encoding=encoding, modulus_bits=bits, **changes)
 
 
+@pytest.mark.filterwarnings("ignore::secagg.PrecisionWarning")  # too few bits for many clients
 @given(
     st.floats(1e-9, 1e9),
     st.integers(3, 1 << 20),

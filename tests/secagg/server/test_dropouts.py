@@ -109,6 +109,7 @@ def pairs_of(n: int) -> list[set[tuple[int, int]]]:
     return found + [{(1, 0), (2, 0)}] * (n > 4)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("n", [4, 5])
 def test_check57_pairs_without_a_mask_are_removed_in_every_pattern(n: int) -> None:
     """Nobody among so few clients may drop out after a complaint; see the next test."""
@@ -121,6 +122,7 @@ def test_check57_pairs_without_a_mask_are_removed_in_every_pattern(n: int) -> No
             unmasked(n, pairs, missing)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     "pairs",
     [{(1, 4)}, {(4, 1)}, {(1, 4), (4, 1)}, {(1, 4), (4, 5)}, {(1, 4), (5, 4)}],

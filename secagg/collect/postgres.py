@@ -85,8 +85,13 @@ class PostgreSQL:
 
 
 class _PostgreSQLTransaction(Transaction):
-    # a vacuum would read and write all rows once more, and rows that never change need none
-    growing = " WITH (autovacuum_enabled = off, toast.autovacuum_enabled = off)"
+    # a vacuum would read and write all rows once more, and rows that never change need none. A
+    # report that fits into a page stays in the row: out of it, the index of the pieces outgrows
+    # the buffers, and reading a report costs more the more reports there are
+    growing = (
+        " WITH (autovacuum_enabled = off, toast.autovacuum_enabled = off, "
+        "toast_tuple_target = 8160)"
+    )
 
     def __init__(self, connection: Connection, clock: Clock | None) -> None:
         self._connection, self._clock = connection, clock

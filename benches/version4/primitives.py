@@ -20,14 +20,13 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
 from secagg import RoundParams, _fast
-from secagg.protocol import kem
-from secagg.protocol.messages import path_length
+from secagg.protocol import dealing, kem
+from secagg.protocol.messages import SEALED_BYTES
 
 Counts = Counter[str]
 _ROWS = 64
 """Keys that HKDF derives together, as a client does for its peers."""
 _LONG_ENOUGH = 0.05
-_BOXES = {"x25519": 96, "hybrid": 1248}
 
 
 def hashed(size: int) -> str:
@@ -45,7 +44,7 @@ TAG = f"Poly1305, {_TAGGED:,} B"
 def prices() -> dict[str, float]:
     """Return the seconds of each primitive, of the processor as in `worker`."""
     found = {name: _mean(call) for name, call in _calls().items()}
-    for size in (103, 193, 77, 142, 1184, 1088, *_BOXES.values()):
+    for size in (103, 193, 77, 142, 1184, 1088, *SEALED_BYTES.values()):
         data = os.urandom(size)
         found[hashed(size)] = _mean(partial(_hash, data))
     for size in (32, 64):
@@ -134,7 +133,7 @@ def of_hybrid(params: RoundParams, dropped: int) -> tuple[Counts, Counts]:
 def of_blame(params: RoundParams, dropped: int) -> tuple[Counts, Counts]:
     """Return the counts that signed hashes of shares add; see `of_hybrid`."""
     h, n, m = params.holders, params.n_clients, params.holders - 1
-    box, depth = hashed(_BOXES[params.suite]), path_length(h)
+    box, depth = hashed(SEALED_BYTES[params.suite]), dealing.depth(h)
     client = Counter(
         {
             SHARE: 2 * h + 2 * m + h,  # dealt, held and revealed

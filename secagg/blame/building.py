@@ -148,7 +148,7 @@ class Accuser:
         """
         laid = self._laid(dealt)
         parts = [laid.signed]
-        for place in sorted(complaints)[: 2 * self._params.threshold - self._params.n_clients]:
+        for place in sorted(complaints)[: self._params.most_liars + 1]:
             parts += *complaints[place], laid.opened(place)
         return self._verdict(layout.COMPLAINTS, dealt.dealer, *parts)
 

@@ -161,7 +161,7 @@ def _complainer(case: Case, parts: Parts) -> None:
     listed, signature = parts.take_items(ITEM_BYTES), parts.take(SIGNATURE_BYTES)
     items = case.listed(holder, listed, signature)
     dealers = items["dealer"][items["complaint"] != dealing.ACCEPTED].tolist()
-    most = 2 * params.threshold - params.n_clients - 1
+    most = params.most_liars
     if len(dealers) <= most:
         raise unproven("count", f"{len(dealers)} complaints are not more than {most}")
     if holder in dealers:

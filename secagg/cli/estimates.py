@@ -25,7 +25,7 @@ from secagg.protocol import (
     sealing,
 )
 from secagg.protocol.masks import MaskSum
-from secagg.protocol.messages import SEALED_BYTES, SHARE_BYTES, SHARE_LIMBS, path_length
+from secagg.protocol.messages import SEALED_BYTES, SHARE_BYTES, SHARE_LIMBS
 from secagg.server.recovery import Recovery
 
 # most elements and shares that are timed; larger times are scaled
@@ -165,7 +165,7 @@ def _blame(params: RoundParams) -> Blame:
     sealed = np.zeros((_PEERS, SEALED_BYTES[params.suite]), np.uint8)
     hashes = np.zeros((_PEERS + 1, 2 * dealing.HASH_BYTES), np.uint8)
     checks = np.zeros((_PEERS, dealing.HASH_BYTES), np.uint8)
-    depth = path_length(params.holders)
+    depth = dealing.depth(params.holders)
     paths = np.zeros((_PEERS, depth, dealing.HASH_BYTES), np.uint8)
     registry, signature = Registry({0: identity.public}), identity.sign(session)
     pairs = np.repeat(peers, 2)

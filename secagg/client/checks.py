@@ -17,20 +17,18 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NoReturn
 
 from secagg.errors import RemoteProtocolError
-from secagg.protocol import ClientPolicy, Phase, Registry, RoundParams
+from secagg.protocol import ClientPolicy, Phase, Registry, RoundParams, dealing
 from secagg.protocol.identities import SIGNATURE_BYTES, signed_keys, signed_survivors
 from secagg.protocol.kem import KEY_BYTES as KEM_KEY_BYTES
 from secagg.protocol.keys import KEY_BYTES, PublicKeys, roster_digest
 from secagg.protocol.ledger import Page
 from secagg.protocol.messages import (
     CHECK_BYTES,
-    HASH_BYTES,
     POINT_BYTES,
     SEALED_BYTES,
     Roster,
     Shares,
     UnmaskRequest,
-    path_length,
     unpack_ids,
 )
 from secagg.protocol.params_bytes import compare
@@ -148,8 +146,8 @@ def check_columns(message: Shares, count: int, holders: int, params: RoundParams
         "commitments": 32,
         "dealt": SIGNATURE_BYTES,
         "points": POINT_BYTES,
-        "hashes": 2 * HASH_BYTES,
-        "paths": HASH_BYTES * path_length(holders),
+        "hashes": 2 * dealing.HASH_BYTES,
+        "paths": dealing.HASH_BYTES * dealing.depth(holders),
     }
     sizes |= signed if params.active else dict.fromkeys(signed, 0)
     for name, size in sizes.items():

@@ -22,7 +22,6 @@ from secagg.protocol.keys import U8, rows_of
 from secagg.protocol.messages import CHECK_BYTES, SHARE_BYTES, Shares
 
 _PHASE = Phase.MASKED_INPUT
-_COMPLAINT = np.dtype([("dealer", "<u8"), ("kind", "u1")])
 
 
 class Holder(NamedTuple):
@@ -128,7 +127,7 @@ def judge(
     word = np.where(accepted, dealing.ACCEPTED, dealing.COMPLAINT).astype(np.uint8)
     if params.suite == "hybrid":
         word[~opened.is_whole] = dealing.UNMASKED
-    bad, most = np.count_nonzero(word), 2 * params.threshold - params.n_clients - 1
+    bad, most = np.count_nonzero(word), params.most_liars
     if bad > most:
         why = f"the shares of {bad} clients are bad, and at most {most} clients may collude"
         reject(_PHASE, "dealer", why)
@@ -138,7 +137,7 @@ def judge(
 def pack_complaints(peers: Peers, word: U8) -> bytes:
     """Return the field `complaints` of MaskedInput: dealer and kind of each complaint."""
     bad = word != dealing.ACCEPTED
-    items = np.empty(np.count_nonzero(bad), _COMPLAINT)
+    items = np.empty(np.count_nonzero(bad), dealing.COMPLAINT_ITEM)
     items["dealer"], items["kind"] = peers.ids[bad], word[bad]
     return items.tobytes()
 

@@ -32,6 +32,8 @@ LIST_ITEM = np.dtype([("dealer", "<u8"), ("leaf", "u1", HASH_BYTES), ("complaint
 """An entry of `accepted_list`, 41 bytes."""
 ANSWER_ITEM = np.dtype([("dealer", "<u8"), ("kind", "u1"), ("hash", "u1", HASH_BYTES)])
 """An entry of `answer_list`, 41 bytes."""
+COMPLAINT_ITEM = np.dtype([("dealer", "<u8"), ("kind", "u1")])
+"""A complaint in MaskedInput, 9 bytes: the dealer and a word, `COMPLAINT` or `UNMASKED`."""
 
 _NODE = b"secagg/4 node"
 

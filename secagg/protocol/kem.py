@@ -21,7 +21,6 @@ SEED_BYTES = 64
 KEY_BYTES = 1184
 """Bytes of an encapsulation key."""
 CIPHERTEXT_BYTES = 1088
-SECRET_BYTES = 32
 
 
 class KemPair(Confined):

@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from secagg.errors import RemoteProtocolError
+from secagg.protocol.dealing import COMPLAINT_ITEM, HASH_BYTES, depth
 from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.protocol.kem import CIPHERTEXT_BYTES
 from secagg.protocol.kem import KEY_BYTES as KEM_KEY_BYTES
@@ -36,9 +37,7 @@ SEALED_BYTES: Mapping[SuiteName, int] = {
 """A box: a share of b_u, a share of s_u, and the tag of AES-GCM; in suite hybrid also the
 ciphertext of ML-KEM and the contributions p and q."""
 CHECK_BYTES = 32
-HASH_BYTES = 32
 POINT_BYTES = 4
-COMPLAINT_BYTES = 9
 DISCLOSED_BYTES = 96
 
 Bytes32 = Annotated[bytes, Meta(min_length=32, max_length=32)]
@@ -248,7 +247,7 @@ _SIZES: dict[type[Struct], _Most] = {
         _MORE_SEALED + CHECK_BYTES,
         32 + SIGNATURE_BYTES + POINT_BYTES + 2 * HASH_BYTES,
     ),
-    MaskedInput: _Most(0, 0, 32, COMPLAINT_BYTES),
+    MaskedInput: _Most(0, 0, 32, COMPLAINT_ITEM.itemsize),
     ConsistencyRequest: _Most(0, 8),
     UnmaskRequest: _Most(0, 8, 0, 8 + SIGNATURE_BYTES),
     UnmaskShares: _Most(0, SHARE_BYTES),
@@ -264,16 +263,11 @@ def max_bytes(kind: type[Struct], params: RoundParams) -> int:
     if kind is AdvertiseKeys and hybrid:
         alone += KEM_KEY_BYTES
     if kind is Shares and params.active:
-        each += HASH_BYTES * path_length(holders)
+        each += HASH_BYTES * depth(holders)
     if kind is MaskedInput:
         alone += params.ring.packed_bytes(params.elements)
         each += DISCLOSED_BYTES if hybrid and params.active else 0
     return alone + holders * each
-
-
-def path_length(holders: int) -> int:
-    """Return ⌈log2 h⌉, the nodes from a leaf to the root of a tree over h ≥ 1 holders."""
-    return (holders - 1).bit_length()
 
 
 def pack_ids(ids: Sequence[int]) -> bytes:

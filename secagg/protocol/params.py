@@ -108,9 +108,9 @@ class RoundParams(Shape):
         round (Bonawitz 2017, §6.2) and the complete graph.
     suite : "hybrid" or "x25519", optional
         With "hybrid" who records the round, and later breaks X25519 with a quantum computer,
-        learns nothing more than the server. Its keys and boxes take 2.4 kB a holder in each
-        direction. None: "hybrid" where its bytes stay below the vector's and a client has at
-        most 300 holders; see `suggestion.suggest_suite`.
+        learns nothing more than the server. For each holder a client sends 1.2 kB more and
+        receives 2.4 kB more. None: "hybrid" for up to 300 clients, where a client sends fewer
+        bytes more than its vector has; see `suggestion.suggest_suite`.
     noise : Noise, optional
         Noise of the sum for differential privacy, which the clients add in shares. Weights and
         counts get noise, too. None: exact sums.
@@ -309,6 +309,11 @@ class RoundParams(Shape):
     def holders(self) -> int:
         """Number of holders of a secret's shares, the owner included, if all n clients come."""
         return self.n_clients if self.neighbours is None else self.neighbours + 1
+
+    @property
+    def most_liars(self) -> int:
+        """Largest number of clients that may lie in the active variant, 2t − n − 1."""
+        return 2 * self.threshold - self.n_clients - 1
 
     @property
     def least(self) -> int:

@@ -197,7 +197,7 @@ class ClientPolicy:
         2t − n − 1, which the active variant withstands. `registered` is as in `check`.
         """
         colluders, _ = self._colluders(params, registered)
-        return min(colluders, 2 * params.threshold - params.n_clients - 1)
+        return min(colluders, params.most_liars)
 
     def _colluders(self, params: RoundParams, registered: int = 0) -> tuple[int, str]:
         """Return the number of colluders and, for a message, the origin of the number."""

@@ -12,16 +12,15 @@ from msgspec import msgpack
 
 from secagg._check import check_integer
 from secagg.errors import ParameterError
+from secagg.protocol.dealing import HASH_BYTES, depth
 from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.protocol.kem import KEY_BYTES as KEM_KEY_BYTES
 from secagg.protocol.keys import KEY_BYTES
 from secagg.protocol.messages import (
     CHECK_BYTES,
-    HASH_BYTES,
     POINT_BYTES,
     SEALED_BYTES,
     SHARE_BYTES,
-    path_length,
 )
 from secagg.protocol.params import RoundParams
 from secagg.protocol.phases import NEXT, Phase
@@ -90,7 +89,7 @@ def client_traffic(
     kem = KEM_KEY_BYTES if params.suite == "hybrid" else 0
     check = CHECK_BYTES if kem else 0
     hashes = 2 * HASH_BYTES if params.active else 0
-    dealt = [32, signed, POINT_BYTES, hashes, HASH_BYTES * path_length(g1)]
+    dealt = [32, signed, POINT_BYTES, hashes, HASH_BYTES * depth(g1)]
     box = SEALED_BYTES[params.suite]
     sender = _integer(client_id)
     session = digest = _bytes(_DIGEST_BYTES)
@@ -164,7 +163,7 @@ def blame_traffic(params: RoundParams) -> Traffic:
         return Traffic(0, 0)
     h = params.holders
     up = 2 * HASH_BYTES * h, SIGNATURE_BYTES, SIGNATURE_BYTES, SIGNATURE_BYTES
-    parts = 32, SIGNATURE_BYTES, POINT_BYTES, 2 * HASH_BYTES, HASH_BYTES * path_length(h)
+    parts = 32, SIGNATURE_BYTES, POINT_BYTES, 2 * HASH_BYTES, HASH_BYTES * depth(h)
     down = (part * (h - 1) for part in parts)
     # the headers of empty fields are there in the semi-honest variant, too
     return Traffic(*(sum(_bytes(size) - _bytes(0) for size in sizes) for sizes in (up, down)))

@@ -16,12 +16,8 @@ from secagg.errors import Dispute, Verdict
 from secagg.graph import Graph
 from secagg.protocol import dealing
 from secagg.protocol.keys import U8, U64
-from secagg.protocol.messages import COMPLAINT_BYTES
 from secagg.server.cohort import Cohort
 from secagg.server.dealings import Dealings
-
-_ITEM = np.dtype([("dealer", "<u8"), ("kind", "u1")])
-assert _ITEM.itemsize == COMPLAINT_BYTES, "numpy adds no padding"  # noqa: S101
 
 
 class Complaints:
@@ -67,9 +63,9 @@ class Complaints:
             Word on each dealer, by places. None if the complaints are not in ascending order,
             about clients that w was sent shares of, and of known kinds.
         """
-        if len(packed) % COMPLAINT_BYTES:
+        if len(packed) % dealing.COMPLAINT_ITEM.itemsize:
             return None
-        items = np.frombuffer(packed, _ITEM)
+        items = np.frombuffer(packed, dealing.COMPLAINT_ITEM)
         dealers, kinds = items["dealer"].astype(np.uint64), items["kind"]
         ascending = bool((dealers[1:] > dealers[:-1]).all())
         known = bool(np.isin(dealers, self._dealers).all()) and w not in dealers.tolist()
@@ -118,8 +114,7 @@ class Complaints:
 
     def are_too_many(self, word: U8) -> bool:
         """Return whether a word has more complaints than an honest holder's, 2t − n − 1."""
-        params = self._cohort.params
-        return int(np.count_nonzero(word)) > 2 * params.threshold - params.n_clients - 1
+        return int(np.count_nonzero(word)) > self._cohort.params.most_liars
 
     def complainer(self, w: int, word: U8, signature: bytes) -> Verdict:
         """Return a verdict on holder w for a word that `is_signed` and has too many."""

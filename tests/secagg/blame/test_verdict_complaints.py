@@ -58,7 +58,7 @@ def test_colluders_are_counted_in_the_registry() -> None:
 def test_policy_counts_the_colluders_in_the_registry() -> None:
     """Three in ten are three of the ten clients of the round, of whom at most three may lie.
 
-    Of the registry's twelve they are four.
+    Three in ten of the twelve clients in the registry are four.
     """
     round_, policy = SignedRound(ids=range(1, 11)), ClientPolicy(corrupt=0.3)
     data = complaints_about(round_, [1, 2, 3, 5], dealer=4)
@@ -119,7 +119,7 @@ def test_complaint_about_a_leaf_that_the_dealer_did_not_sign() -> None:
 
 @pytest.mark.parametrize("stranger", [STRANGERS[0], 99])
 def test_complaint_of_a_client_that_was_not_in_the_round(stranger: int) -> None:
-    """Whoever makes the leaf: the dealer signed none for this client."""
+    """The dealer signed no leaf for this client, so no maker of a leaf matters."""
     round_ = SignedRound()
     opened = opened_part(round_, HONEST, 4)
     opened = stranger.to_bytes(8, "little") + opened[8:]

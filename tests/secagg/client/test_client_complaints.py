@@ -88,7 +88,7 @@ def test_check60_bad_box_is_complained_of_and_ends_nothing(case: str) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_check60_client_has_no_share_of_a_dealer_after_a_complaint(case: str) -> None:
-    """Whoever drops out: its answer and its signature have 40 bytes ff in the share's place."""
+    """Answer and signature have 40 bytes ff in place of the share, also after drop-outs."""
     suite, lie, _ = CASES[case]
     for without in ((), (4,), (5,)):
         cohort = sharing(suite, {4: lie})

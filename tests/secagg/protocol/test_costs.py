@@ -9,7 +9,7 @@ import pytest
 
 from harness import TOY, Cohort, make_params
 from secagg import Integers, ParameterError, Phase, RoundParams
-from secagg.protocol import messages
+from secagg.protocol import dealing, messages
 from secagg.protocol.params_bytes import MAX_PARAMS_BYTES
 from secagg.protocol.traffic import Traffic, blame_traffic, client_traffic
 
@@ -117,7 +117,7 @@ def spare(kind: type[messages.Message], params: RoundParams) -> int:
     # the lists leave out the client itself
     box = messages.SEALED_BYTES[params.suite] + 32 * hybrid
     if kind is messages.Shares and params.active:
-        signed = 32 + 64 + 4 + 64 + 32 * messages.path_length(params.holders)
+        signed = 32 + 64 + 4 + 64 + 32 * dealing.depth(params.holders)
     return box + signed + 8 * (kind is messages.Shares)
 
 
@@ -132,7 +132,7 @@ def test_headers_grow_with_the_lists(n: int, suite: str, security: str) -> None:
     digest, others, signature = bytes(32), n - 1, bytes(64 * active)
     checks, box = bytes(32 * hybrid), messages.SEALED_BYTES[suite]
     kem_key, values = bytes(1184 * hybrid), bytes(params.ring.packed_bytes(4))
-    hashes, path = bytes(64 * active), bytes(32 * active * messages.path_length(n))
+    hashes, path = bytes(64 * active), bytes(32 * active * dealing.depth(n))
     point, commitment = bytes(4 * active), bytes(32 * active)
     sent = {
         Phase.ADVERTISE_KEYS: messages.AdvertiseKeys(
@@ -175,7 +175,7 @@ def test_headers_grow_with_the_lists(n: int, suite: str, security: str) -> None:
 def test_blame_takes_hashes_signatures_and_paths(n: int, suite: str) -> None:
     """Headers of byte strings grow by 3 bytes at most."""
     params = make_params(n, suite=suite, security="active")
-    found, depth = blame_traffic(params), messages.path_length(n)
+    found, depth = blame_traffic(params), dealing.depth(n)
     assert 0 <= found.up - (64 * n + 3 * 64) <= 3
     assert 0 <= found.down - (n - 1) * (32 + 64 + 4 + 64 + 32 * depth) <= 15
     assert blame_traffic(replace(params, security="semi-honest")) == Traffic(0, 0)

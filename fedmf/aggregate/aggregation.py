@@ -117,6 +117,6 @@ def in_the_sum(vectors: Vectors, dropouts: Dropouts) -> tuple[int, ...]:
 
 
 def modulus_bits(n_clients: int, encoding: Encoding) -> int:
-    """Return b for sums modulo 2^b: 32, which needs no packing, or more for larger sums."""
+    """Return b for sums modulo 2^b, the fewest bits that no sum of `n_clients` exceeds."""
     largest = n_clients * encoding.max_encoded
-    return max(32, (2 * largest if encoding.signed else largest).bit_length())
+    return (2 * largest if encoding.signed else largest).bit_length()

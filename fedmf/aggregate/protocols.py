@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -83,7 +83,7 @@ class SecAggSum(IntegerSum):
         self, n_clients: int, length: int, encoding: Encoding, session: bytes
     ) -> secagg.RoundParams:
         """Return the parameters of a round of `n_clients` users; raises SettingError."""
-        found = secagg.RoundParams.suggest(
+        return secagg.RoundParams.suggest(
             n_clients,
             length,
             encoding,
@@ -92,7 +92,6 @@ class SecAggSum(IntegerSum):
             session=session,
             suite=self.suite,
         )
-        return replace(found, modulus_bits=None)  # 32 bits need no packing
 
     @cached_property
     def _session(self) -> secagg.SimulatedSession:
@@ -211,7 +210,7 @@ class OneShotSum(IntegerSum):
                 params = self._params(journals, n_clients, length, encoding, session)
                 result = secagg.simulate_one_shot(
                     vectors.dense(),
-                    replace(params, modulus_bits=None),  # 32 bits need no packing
+                    params,
                     journals,
                     absent=vectors.keys() - set(reporting),
                     progress=self.progress,

@@ -111,10 +111,11 @@ def test_plain_and_private_sums_are_equal(dropouts, private):
 def test_costs_are_reported_per_user():
     vectors = gradients(range(12))
     plain = PlainSum().sum(vectors, dropouts={})
-    assert plain.bytes_up == M * K * 4
+    assert plain.bytes_up == M * K * 25 / 8  # 12 times 2^20, and a sign
     assert plain.bytes_down == 0
     secure = SecAggSum().sum(vectors, dropouts={}, session=b"costs")
     assert secure.bytes_up > plain.bytes_up
+    assert SecAggSum().params(12, M * K, SecAggSum().encoding, b"").ring.bits == 25
     assert secure.bytes_down > 0
     for found in (plain, secure):
         assert found.client_seconds > 0
@@ -149,7 +150,6 @@ def test_neighbours_and_threshold_follow_the_rule(n, settings, neighbours, thres
 
 
 def test_suite_is_decided_as_at_all_doors():
-    """Fifteen bits would do for the sum, although messages have words of 32 bits."""
     secure = SecAggSum(clip=1.0, fractional_bits=10)
     length = 5000
     found = [
@@ -157,7 +157,7 @@ def test_suite_is_decided_as_at_all_doors():
         for one in (secure, SecAggSum(suite="x25519"), SecAggSum(suite="hybrid"))
     ]
     assert [one.suite for one in found] == ["x25519", "x25519", "hybrid"]
-    assert 2 * length < hybrid_bytes(12) < 4 * length
+    assert 15 * length / 8 < hybrid_bytes(12) < 4 * length  # 15 bits are enough for the sum
     with pytest.raises(SettingError):
         SecAggSum(suite="mlkem")
 

@@ -130,6 +130,5 @@ _MOVED = {
     "fedmf.privacy": "fedmf.masks.privacy",
     "fedmf.ratings": "fedmf.data.ratings",
     "fedmf.splits": "fedmf.data.splits",
-    "fedmf.subset": "fedmf.data.subset",
 }
 sys.meta_path.insert(0, Moved(_MOVED))

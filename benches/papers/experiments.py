@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from benches.papers.runner import interrupted_once
+from benches.papers.subset import most_rated
 from benches.papers.under_encryption import (
     Comparison,
     fedmf_under_encryption,
@@ -19,7 +20,6 @@ from benches.papers.under_encryption import (
 from fedmf.cli.manners import errors_in_one_line
 from fedmf.data import NAMES, load
 from fedmf.data.splits import random_split
-from fedmf.data.subset import most_rated
 from secagg.cli.console import App, Json
 from secagg.cli.output import progress
 from secagg.kit.table import as_json

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from benches.papers.subset import most_rated
 from effort import needs_data
 from fedmf.data import Catalogue, from_triples, load
-from fedmf.data.subset import most_rated
 from fedmf.errors import SettingError
 
 

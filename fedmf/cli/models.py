@@ -17,6 +17,8 @@ from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.data import Ratings, Split
 from fedmf.data.features import known_features, user_features
 from fedmf.data.sets.profiles import FORMS, read_profiles
+from fedmf.data.sets.simulated import NAME as SIMULATED
+from fedmf.data.sets.simulated import appeal
 from fedmf.ease import DPEase, ItemWeights
 from fedmf.ease.weights import KIND as ITEM_WEIGHTS
 from fedmf.errors import SettingError
@@ -268,9 +270,13 @@ def measured(
     """Return the measures on the test part that the history does not have, by name.
 
     Measures of the most popular items, and of the mean rating as a guess, are for comparison.
+    Simulated ratings have measures of the true appeal, "best_possible", too.
     """
-    simple = ranked(Popularity(parts.train), parts)
+    simple, train = ranked(Popularity(parts.train), parts), parts.train
     found: dict[str, object] = {"ranking": ranked(fitted, parts), "popularity": simple}
+    if train.name == SIMULATED:
+        truth = Factors.of(*appeal(train.n_users, train.n_items), train)
+        found["best_possible"] = ranked(truth, parts)
     if not kind.ranks:
         guess = np.full(parts.test.n_ratings, parts.train.values.mean())
         found["mean_rmse"] = rmse(parts.test.values, guess)

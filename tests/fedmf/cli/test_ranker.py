@@ -13,6 +13,7 @@ import fedmf.cli.train
 from fedmf.aggregate import OneShotSum, RoundAborted
 from fedmf.cli import report
 from fedmf.data import load, read_ratings
+from fedmf.data.sets.simulated import appeal
 from fedmf.data.splits import random_split, time_split
 from fedmf.fcf import FederatedCF, tuned, views
 from fedmf.models import Factors
@@ -185,3 +186,15 @@ def test_measures_stand_beside_those_without_a_model(small):
     )
     assert "of the mean rating" in train(*arguments[:-1]).stdout
     assert "the same by popularity" in train(*arguments[:-1]).stdout
+
+
+def test_demo_ranks_better_than_popularity_below_the_best_possible(tmp_path, small):
+    result = json.loads(train("--out", tmp_path, "--json").stdout)["result"]
+    names = ("popularity", "ranking_model", "best_possible")
+    popular, model, best = (result[name]["precision"] for name in names)
+    assert popular + 0.05 < model < best
+    parts = random_split(load("simulated"), seed=0)
+    truth = Factors.of(*appeal(300, 500), parts.train)
+    assert best == ranking(truth, parts.test, parts.train).precision
+    assert "the best possible" in train().stdout
+    assert "best_possible" not in json.loads(train(*small, "--json").stdout)["result"]

@@ -93,7 +93,8 @@ def time_split(ratings: Ratings, test_fraction: float = 0.2) -> Split:
     SettingError
         If an argument is of another type or out of range.
     DataError
-        If all ratings have the same time, as ratings that were read without times.
+        If all ratings have the same time, as ratings that were read without times, or if the
+        times are ranks within each user, which do not order the ratings of different users.
     """
     check_ratings(ratings=ratings)
     check(ProperFraction, test_fraction=test_fraction)
@@ -101,6 +102,14 @@ def time_split(ratings: Ratings, test_fraction: float = 0.2) -> Split:
         raise DataError(
             f"{ratings.name} has no times, or one time for all ratings: read a column of "
             "times, or split at random"
+        )
+    # by rank the test part would be the users with most ratings
+    in_order = ratings.times[np.lexsort((ratings.times, ratings.users))] - ratings.times.min()
+    ranks = np.arange(ratings.n_ratings) - ratings.indptr[ratings.users]
+    if np.ptp(ratings.users) and np.array_equal(in_order, ranks):
+        raise DataError(
+            f"the times of {ratings.name}, 0 to {ranks.max()} from the first, are each user's "
+            "own ranks: read a column of real times, or split by leave_last or at random"
         )
     n_train = ratings.n_ratings - round(test_fraction * ratings.n_ratings)
     return _parted(ratings, np.argsort(ratings.times, kind="stable")[n_train:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 
@@ -167,9 +168,17 @@ def test_leave_last_three_gives_the_counts_of_the_thesis():
     assert (len(split.train), len(split.test)) == (99_006, 1_830)
 
 
+def ranked(ratings: Ratings) -> bool:
+    """Return whether two or more users have the times c, c + 1, … each, in any order."""
+    rows = [sorted(ratings.times[a:b].tolist()) for a, b in pairwise(ratings.indptr)]
+    rows = [row for row in rows if row]
+    start = min(row[0] for row in rows)
+    return len(rows) > 1 and all(row == list(range(start, start + len(row))) for row in rows)
+
+
 @given(some_ratings, st.floats(0.01, 0.99))
 def test_time_split_tests_the_last_of_all(ratings, fraction):
-    if ratings.n_ratings == 0 or np.ptp(ratings.times) == 0:
+    if ratings.n_ratings == 0 or np.ptp(ratings.times) == 0 or ranked(ratings):
         with pytest.raises(DataError):
             time_split(ratings, fraction)
         return
@@ -183,3 +192,25 @@ def test_time_split_tests_the_last_of_all(ratings, fraction):
 def test_equal_times_are_split_in_the_order_of_users():
     split = time_split(build([[1, 5, 5], [5, 0]]), 0.4)
     assert lines(split.test) == [(0, 2, 3.0, 5), (1, 0, 4.0, 5)]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_time_split_refuses_the_ranks_of_several_users(start):
+    ranks = [[start + 1, start], [start, start + 2, start + 1], []]
+    with pytest.raises(DataError, match="ranks"):
+        time_split(build(ranks), 0.4)
+
+
+@pytest.mark.parametrize("rows", [[[0, 1, 2, 3]], [[0, 1], [2, 3]], [[0, 1], [0, 2]]])
+def test_times_that_order_all_ratings_are_no_ranks(rows):
+    """A single user's ranks, the ranks among all ratings, and one that is missing."""
+    assert len(time_split(build(rows), 0.25).test) == 1
+
+
+@needs_data
+def test_fourth_column_of_ml_1m_is_refused_where_it_has_ranks():
+    ratings = load("ml-1m")
+    if ratings.times.max() > 10**6:
+        pytest.skip("this copy has real times")
+    with pytest.raises(DataError, match="ml-1m"):
+        time_split(ratings)

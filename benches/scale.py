@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benches import one_shot_scale
+from benches import one_shot_scale, recommender_scale
 from secagg import RoundParams, graph
 from secagg.bench import ss
 from secagg.bench.cases import CLIP, RandomVectors, check_sum, leaving, round_params
@@ -127,12 +127,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "names",
         nargs="*",
-        help=f"names of rounds: {', '.join(cases())}, or {one_shot_scale.NAME}, which runs "
-        f"long; all but {one_shot_scale.NAME} by default",
+        help=f"names of rounds: {', '.join(cases())}, or {one_shot_scale.NAME} or "
+        f"{recommender_scale.NAME}, which run long; all but these two by default",
     )
+    parser.add_argument("--users", type=int, default=100_000, help="of recommenders")
+    parser.add_argument("--items", type=int, default=20_000, help="of recommenders")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args(argv)
-    rows, sums = [], []
+    rows, sums, trained = [], [], []
     try:
         with interruptible():
             for name, case in cases().items():
@@ -143,15 +145,27 @@ def main(argv: list[str] | None = None) -> int:
                 for large in one_shot_scale.cases():
                     with progress("clients", large.clients) as show:
                         sums.append(one_shot_scale.run(large, show))
+            if recommender_scale.NAME in given.names:
+                for model in recommender_scale.cases(given.users, given.items):
+                    with progress("users", given.users) as show:
+                        trained.append(recommender_scale.run(model, show))
         code = 0
     except KeyboardInterrupt:
         print("interrupted: the rounds so far", file=sys.stderr)
         code = INTERRUPTED
     if given.json:
-        print(as_json({"machine": machine(), "rows": rows, "one_shot": sums}))
+        print(
+            as_json(
+                {"machine": machine(), "rows": rows, "one_shot": sums, "recommenders": trained}
+            )
+        )
         return code
     print("  ".join(f"{name} {value}" for name, value in machine().items()))
-    for part in (table(rows), one_shot_scale.table(sums)):
+    for part in (
+        table(rows),
+        one_shot_scale.table(sums),
+        recommender_scale.table(trained),
+    ):
         if part.rows:
             print(as_markdown(part))
     return code

@@ -34,8 +34,7 @@ ALS_ROUNDS = 10
 
 
 def _bayesian(split: Split, run: Run) -> NDArray[np.float64]:
-    sweeps = run.fewer(120, least=4)
-    model = FedBPMF(seed=run.seed, rounds=sweeps, burn_in=sweeps // 6).fit(split.train)
+    model = FedBPMF(seed=run.seed, rounds=12 if run.quick else None).fit(split.train)
     return model.predict(split.test.users, split.test.items)
 
 

@@ -27,6 +27,5 @@ descend = _kernels.descend if COMPILED else reference.descend
 solve = _kernels.solve if COMPILED else reference.solve
 draw = _kernels.draw if COMPILED else reference.draw
 draw_users = _kernels.draw_users if COMPILED else reference.draw_users
-moments = _kernels.moments if COMPILED else reference.moments
 gradients = _kernels.gradients if COMPILED else reference.gradients
 add_rows = _kernels.add_rows if COMPILED else reference.add_rows

@@ -28,9 +28,6 @@ def draw_users(
     shifts: F64,
     noise: F64,
 ) -> Bools: ...
-def moments(
-    indptr: I64, items: I32, values: F64, q: F64, p: F64, scale: F64, out: F64
-) -> None: ...
 def gradients(
     indptr: I64, items: I32, values: F64, q: F64, p: F64, out: F64, reg: float, centre: F64
 ) -> None: ...

@@ -29,7 +29,6 @@ cdef extern from "steps.h" nogil:
     void fedmf_draw(double *, uint8_t *, double *, double *, const double *, size_t, size_t)
     void fedmf_draw_users(double *, uint8_t *, double *, const fedmf_block *,
                           const fedmf_prior *, size_t)
-    void fedmf_moments(double *, const double *, const double *, const fedmf_block *, size_t)
     void fedmf_solve(double *, uint8_t *, double *, const fedmf_block *, size_t, double,
                      const double *)
     void fedmf_gradients(double *, const double *, const fedmf_block *, size_t, double,
@@ -184,20 +183,6 @@ def draw_users(
         with nogil:
             fedmf_draw_users(&p[0, 0], &flags[0], &work[0], &block.inner, &prior, fixed)
     return solved
-
-
-def moments(
-    indptr, items, values, q, double[:, ::1] p, const double[::1] scale, double[:, ::1] out
-):
-    cdef Block block = Block(indptr, items, values, q, p, 0)
-    cdef size_t width = out.shape[1], k = block.inner.k
-    if scale.shape[0] != p.shape[0]:
-        raise ValueError("as many scales as users")
-    if out.shape[0] != items.shape[0] or width < k * (k + 3) // 2 + 1:
-        raise ValueError("the moments do not fit the ratings")
-    if out.shape[0]:
-        with nogil:
-            fedmf_moments(&out[0, 0], &p[0, 0], &scale[0], &block.inner, width)
 
 
 def gradients(

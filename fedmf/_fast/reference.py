@@ -23,7 +23,6 @@ __all__ = [
     "draw",
     "draw_users",
     "gradients",
-    "moments",
     "predict",
     "solve",
 ]
@@ -125,20 +124,6 @@ def draw_users(
     solved = draw(tables, noise, found)
     p[:, fixed:] = found
     return solved
-
-
-def moments(indptr: I64, items: I32, values: F64, q: F64, p: F64, scale: F64, out: F64) -> None:
-    """Set row j of out to s_u (lower triangle of p_u p_uᵀ, r_ui p_u, e_ui²) of rating j.
-
-    s is ``scale`` (n,), and e_ui = r_ui − q_i · p_u. The triangle is in the order of the rows.
-    Further columns of out are unchanged.
-    """
-    a, b = np.tril_indices(p.shape[1])
-    u, end = _users(indptr), a.size + p.shape[1]
-    errors = values - _dots(q[items], p[u])
-    out[:, : a.size] = (scale[:, None] * (p[:, a] * p[:, b]))[u]
-    out[:, a.size : end] = scale[u, None] * (values[:, None] * p[u])
-    out[:, end] = scale[u] * (errors * errors)
 
 
 def gradients(

@@ -8,9 +8,10 @@ Markov chain Monte Carlo", ICML 2008, section 3), with biases and links from fea
 
 with normal-Wishart priors of (μ_U, Λ_U) and (μ_V, Λ_V). A round is one sweep of the sampler.
 Each user draws their own (p_u, b_u) and weight w_u. The user sends, for each rated item, the
-moments w z zᵀ and w z (r − μ − b_u) with z = (p_u, 1). A message has the moments of the user's
-own (p_u, b_u, g_u), too. The server needs only the sums of these moments to draw all items,
-both hyper-priors, the links and the noise precision α. No λ and no γ is tuned.
+moments w z zᵀ and w z e with the residual e. Here z has 1 and the factors of p_u that the round
+draws, all or a few in turn. A message has the moments of the user's own (p_u, b_u, g_u), too.
+The server needs only the sums of these moments to draw the same factors and the bias of all
+items, both hyper-priors, the links and the noise precision α. No λ and no γ is tuned.
 
 Features f_i are public features and implicit feedback, which is also the source of g_u; see
 `fedmf.bayes.sample`. The weight makes the noise of a user Student-t (Geweke, "Bayesian

@@ -83,6 +83,37 @@ def check_solved(solved: NDArray[np.bool_]) -> None:
         )
 
 
+def draw_columns(
+    rng: np.random.Generator,
+    rows: Floats,
+    columns: NDArray[np.intp],
+    prior: Prior,
+    moments: Floats,
+    shifts: Floats,
+) -> Floats:
+    """Return rows with some columns drawn anew, given the other columns.
+
+    Let B be the columns of a row x. Its conditional distribution is N(x_B + H⁻¹ h, H⁻¹), with
+    H = Λ_BB + α Σ w z zᵀ and h = (Λ (μ − x))_B + α Σ w z e. Here z has the factors of B of a
+    rater, and e is the residual before the draw. With all columns this is a draw of the row.
+
+    Parameters
+    ----------
+    rng : generator of the server
+    rows : float64, shape (m, d), the rows x
+    columns : B, ascending, shape (b,)
+    prior : Λ, and μ of each row, shape (m, d)
+    moments, shifts
+        float64, shapes (m, b(b+1)/2) and (m, b): lower triangles of α Σ w z zᵀ, and α Σ w z e
+    """
+    pull = (prior.mean - rows) @ prior.precision
+    among = prior.precision[np.ix_(columns, columns)][triangle(columns.size)]
+    normal = rng.standard_normal(shifts.shape)
+    drawn = rows.copy()
+    drawn[:, columns] += draws(among + moments, pull[:, columns] + shifts, normal)
+    return drawn
+
+
 def draw_prior(
     rng: np.random.Generator, n: float, total: Floats, products: Floats, link: Link
 ) -> Prior:

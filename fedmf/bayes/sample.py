@@ -64,21 +64,32 @@ class Traits:
     embedding: Floats
 
     @classmethod
-    def of(cls, items: Floats, raters: Floats, weighted: Floats, mean: Floats) -> Traits:
-        """Return the features after a sum.
+    def of(
+        cls,
+        items: Floats,
+        raters: Floats,
+        factors: NDArray[np.intp],
+        weighted: Floats,
+        mean: Floats,
+        before: Traits | None = None,
+    ) -> Traits:
+        """Return the features after a sum; features of other factors stay, or are 0.
 
         Parameters
         ----------
         items : float64, shape (m, k), q_i
         raters : float64, shape (m,), number of raters
-        weighted : float64, shape (m, k + 1), Σ w p_u and Σ w over the raters
+        factors : shape (b,), the factors of the sum, 0 ≤ factor < k
+        weighted : float64, shape (m, b + 1), Σ w p_u of these factors, and Σ w, over the raters
         mean : float64, shape (k,), the mean p_u of all users
+        before : features before the sum
         """
         total = weighted[:, -1:]
-        apart = (weighted[:, :-1] - total * mean) / (total + SHRINKAGE)
-        popular = np.log1p(raters)[:, None]
-        embedding = np.where(total > 0, standardised(items), 0.0)
-        return cls(standardised(np.concatenate((popular, apart), axis=1)), embedding)
+        apart = (weighted[:, :-1] - total * mean[factors]) / (total + SHRINKAGE)
+        table = np.zeros((len(items), items.shape[1] + 1)) if before is None else before.items
+        table = table.copy()
+        table[:, [0, *(1 + factors)]] = standardised(np.column_stack((np.log1p(raters), apart)))
+        return cls(table, np.where(total > 0, standardised(items), 0.0))
 
 
 def standardised(table: Floats) -> Floats:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate
 from fedmf.bayes import gaussian
-from fedmf.bayes.gaussian import Floats, Link
+from fedmf.bayes.gaussian import Floats, Link, Prior
 from fedmf.bayes.sample import Chain, Traits, predictions, profiles
-from fedmf.bayes.users import UNIT, Sweep
+from fedmf.bayes.users import HIGH, UNIT, Sweep
 from fedmf.data import Ratings
 from fedmf.data.internal import to_public
 from fedmf.errors import DataError, Diverged
@@ -32,6 +33,7 @@ class Sweeps(Training[Chain, Sweep]):
     features : float64, F, shape (m, f), standardised; f = 0 for no link
     mean : float, μ
     seed, min_raters : see `FedBPMF`
+    block : int, number of factors of each item that a round draws, 1 ≤ block ≤ k
     burn_in : int, last round that computes implicit feedback; see `FedBPMF`
     kept : numbers of the rounds after which a draw is kept, ascending
     scale : public scale, for the errors
@@ -48,13 +50,14 @@ class Sweeps(Training[Chain, Sweep]):
         mean: float,
         seed: int,
         min_raters: int,
+        block: int,
         burn_in: int,
         kept: range | Sequence[int],
         scale: tuple[float, float],
     ) -> None:
         self.ratings, self.test, self.features = ratings, test, features
         self.mean, self.seed, self.min_raters, self.scale = mean, seed, min_raters, scale
-        self.needs_counts = min_raters > 1
+        self.block, self.needs_counts = block, min_raters > 1
         self._kept, self._burn_in = frozenset(kept), burn_in
         self._trained: tuple[Raters | None, Ratings] = (None, ratings)
         self._profiles: tuple[Ratings, Traits | None, Floats] | None = None
@@ -72,27 +75,41 @@ class Sweeps(Training[Chain, Sweep]):
         ratings = self._trained[1]
         if self._profiles is None or self._profiles[:2] != (ratings, state.traits):
             self._profiles = ratings, state.traits, _profiles(ratings, state)
-        return Sweep(state, ratings, self.mean, self.seed, self._profiles[2])
+        columns = self._columns(state.round, state.items.shape[1] - 1)
+        return Sweep(state, ratings, self.mean, self.seed, self._profiles[2], columns)
+
+    def _columns(self, number: int, k: int) -> NDArray[np.intp]:
+        """Return the columns of the items that round `number` draws; the last is the bias.
+
+        In ⌈k / block⌉ rounds every factor is drawn at least once, in a random order.
+        """
+        cycle, place = divmod(number - 1, -(-k // self.block))
+        order = np.random.default_rng((self.seed, Draw.BLOCK, cycle)).permutation(k)
+        first = place * self.block
+        drawn = order.take(range(first, first + self.block), mode="wrap")
+        return np.append(np.sort(drawn), k)
 
     def server_step(self, state: Chain, steps: Sweep, total: Aggregate) -> Chain:
-        """Draw α, the hyper-priors, the links and all items, in this order (section 3.3)."""
+        """Draw α, the hyper-priors, the links and the items, in this order (section 3.3)."""
         rng = np.random.default_rng((self.seed, Draw.SERVER, state.round))
         m, d = state.items.shape
         # scaled from the survivors to all users, or the posterior would be too wide
-        n = float(self.ratings.n_users)
+        n, columns = float(self.ratings.n_users), steps.columns
         table = total.sum.reshape(steps.shape) * (UNIT * n / len(total.survivors))
-        moments, shifts = table[:m, : -d - 2], table[:m, -d - 2 : -2]
-        squares, counts = table[:m, -2], table[:m, -1]
+        moments, shifts = np.split(table[:m], [-columns.size], axis=1)
         own, size = table[m:].reshape(-1), 2 * d - 1  # of y
         end = size * (size + 1) // 2
         sums, products = own[end : end + size], gaussian.symmetric(own[:end], size)
-        if self._due(state, min(len(total.survivors), int((counts > 0).sum()))):
-            state = self._with_traits(state, counts, moments[:, -d:], sums[: d - 1] / n)
-        noise = gaussian.draw_noise(rng, float(counts.sum()), float(squares.sum()))
+        count, squares = own[end + size : end + size + 4].reshape(2, 2) @ (HIGH, 1.0)
+        weighted = moments[:, -columns.size :]  # Σ w z, of which the last is Σ w
+        seen = weighted[:, -1] > 0
+        if self._due(state, min(len(total.survivors), int(seen.sum()))):
+            state = self._with_traits(state, columns[:-1], weighted, sums[: d - 1] / n)
+        noise = gaussian.draw_noise(rng, count, squares)
         user_prior, user_link = gaussian.draw_linked_prior(
             rng, n, sums, products, state.user_link
         )
-        seen, features = counts > 0, self._features(state)
+        features = self._features(state)
         rest = (state.items - features @ state.link.weights)[seen]
         item_prior = gaussian.draw_prior(
             rng, float(seen.sum()), rest.sum(axis=0), rest.T @ rest, state.link
@@ -100,11 +117,9 @@ class Sweeps(Training[Chain, Sweep]):
         trained = features[seen]
         cross = trained.T @ (state.items[seen] - item_prior.mean)
         link = gaussian.draw_link(rng, trained.T @ trained, cross, item_prior, state.link)
-        expected = item_prior.mean + features @ link.weights
-        items = gaussian.draws(
-            item_prior.precision[gaussian.triangle(d)] + noise * moments,
-            expected @ item_prior.precision + noise * shifts,
-            rng.standard_normal(state.items.shape),
+        around = Prior(item_prior.mean + features @ link.weights, item_prior.precision)
+        items = gaussian.draw_columns(
+            rng, state.items, columns, around, noise * moments, noise * shifts
         )
         users, weights = steps.drawn
         chain = replace(
@@ -130,12 +145,13 @@ class Sweeps(Training[Chain, Sweep]):
         return 0 < first <= state.round and early and rows >= ROWS_PER_FACTOR * k
 
     def _with_traits(
-        self, state: Chain, counts: Floats, weighted: Floats, mean: Floats
+        self, state: Chain, factors: NDArray[np.intp], weighted: Floats, mean: Floats
     ) -> Chain:
         """Return the state with implicit feedback from the round's sums; see `Traits.of`."""
         known = self._trained[0]  # counts the raters of untrained items, too
-        raters = counts if known is None else known.counts / known.share
-        traits, link = Traits.of(state.items[:, :-1], raters, weighted, mean), state.link
+        raters = weighted[:, -1] if known is None else known.counts / known.share
+        traits = Traits.of(state.items[:, :-1], raters, factors, weighted, mean, state.traits)
+        link = state.link
         if state.traits is None:
             more = np.zeros((traits.items.shape[1], state.items.shape[1]))
             link = Link(np.concatenate((link.weights, more)), link.precision)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedmf import _fast
 from fedmf.aggregate.vectors import Rows
@@ -15,18 +16,19 @@ from fedmf.data.blocks import Block
 from fedmf.training.loop import LocalSteps
 from fedmf.training.schedule import Draw
 
-# A clip of 16, the default of the aggregations, then suits moments of up to 256. Counts stay
-# exact, as 1/16 is a multiple of the rounding.
+# A clip of 16, the default of the aggregations, then suits moments of up to 256.
 UNIT = 16.0
+# sums over a user's ratings, of up to 65,536, are sent as multiples of UNIT, and the rest
+HIGH = 256.0
 
 
 class Sweep(LocalSteps):
     """Users' part of a sweep: each user draws (p_u, b_u) and computes a message.
 
-    Let z = (p_u, 1), with the residual e and the user's weight w. The message has a row for
-    each rated item: the lower triangle of w z zᵀ, w z (r − μ − b_u), w e² and 1. Let y =
-    (p_u, b_u, g_u) of the user. A few more rows have the lower triangle of y yᵀ and y, and then
-    zeros. All numbers are divided by `UNIT`.
+    Let z be the round's columns of (p_u, 1), with the residual e and the user's weight w. The
+    message has a row for each rated item: the lower triangle of w z zᵀ, and w z e. Let y =
+    (p_u, b_u, g_u) of the user. A few more rows have the lower triangle of y yᵀ, y, the number
+    of ratings and Σ w e², and then zeros. All numbers are divided by `UNIT`.
 
     Parameters
     ----------
@@ -35,14 +37,22 @@ class Sweep(LocalSteps):
     mean : float, μ
     seed : int, seed of the training, for the users' draws
     profiles : float64, shape (n, k), g_u
+    columns : columns of the items that the round draws, ascending; the last is the bias
     """
 
     def __init__(
-        self, chain: Chain, ratings: Ratings, mean: float, seed: int, profiles: Floats
+        self,
+        chain: Chain,
+        ratings: Ratings,
+        mean: float,
+        seed: int,
+        profiles: Floats,
+        columns: NDArray[np.intp],
     ) -> None:
-        d = chain.items.shape[1]
-        super().__init__(ratings, message_shape(ratings.n_items, d - 1))
+        shape = message_shape(ratings.n_items, chain.items.shape[1] - 1, columns.size - 1)
+        super().__init__(ratings, shape)
         self.chain, self.mean, self._seed, self._profiles = chain, mean, seed, profiles
+        self.columns = columns
 
     @cached_property
     def drawn(self) -> tuple[Floats, Floats]:
@@ -57,44 +67,59 @@ class Sweep(LocalSteps):
         users = user_draws(
             ratings, chain.items, self.mean, noise, centres, prior.precision, normal
         )
-        z, rest = self._centred(users, ratings)
-        pairs = ratings.users.astype(np.int64), ratings.items.astype(np.int64)
-        found = np.empty(rest.size)
-        _fast.predict(z, chain.items, *pairs, found)
-        errors = rest - found
-        squares = np.bincount(pairs[0], errors * errors, ratings.n_users).astype(np.float64)
+        errors = self._errors(users, ratings)
+        squares = np.bincount(ratings.users, errors * errors, ratings.n_users).astype(float)
         return users, draw_weight(rng, np.diff(ratings.indptr), chain.noise * squares)
 
     def rows(self, block: Block) -> Rows:
         """Return the messages of a block's users."""
         users, weights = (table[block.users] for table in self.drawn)
-        z, rest = self._centred(users, block)
+        errors = self._errors(users, block)
         (rows, width), m = self.shape, self.ratings.n_items
-        sent = np.empty((rest.size + (rows - m) * len(users), width))
-        rated, own = sent[: rest.size], sent[rest.size :].reshape(len(users), -1)
-        items = self.chain.items
-        _fast.moments(block.indptr, block.items, rest, items, z, weights / UNIT, rated)
-        rated[:, -1] = 1 / UNIT
+        sent = np.empty((errors.size + (rows - m) * len(users), width))
+        rated, own = sent[: errors.size], sent[errors.size :].reshape(len(users), -1)
+        whose = np.repeat(np.arange(len(users)), block.counts)
+        z = _extended(users)[:, self.columns]
+        moments = weights[:, None] / UNIT * np.concatenate((lower(z), z), axis=1)
+        np.take(moments, whose, axis=0, out=rated, mode="clip")  # writes without a buffer
+        rated[:, -self.columns.size :] *= errors[:, None]
         y = np.concatenate((users, self._profiles[block.users]), axis=1)
-        moments = np.concatenate((lower(y), y), axis=1)
-        own[:, : moments.shape[1]] = moments / UNIT
-        own[:, moments.shape[1] :] = 0.0
+        squares = weights * np.bincount(whose, errors * errors, len(users))
+        whole, rest = np.divmod(np.column_stack((block.counts, squares)) / UNIT, 1.0)
+        digits = np.stack((whole / HIGH, rest), axis=2).reshape(len(users), 4)
+        about = np.concatenate((lower(y) / UNIT, y / UNIT, digits), axis=1)
+        own[:, : about.shape[1]] = about
+        own[:, about.shape[1] :] = 0.0
         more = np.tile(np.arange(m, rows, dtype=np.int32), len(users))
         return Rows(np.concatenate((block.items, more)), sent, rows)
 
-    def _centred(self, users: Floats, ratings: Block | Ratings) -> tuple[Floats, Floats]:
-        """Return z = (p_u, 1) of the users, and r − μ − b_u of their ratings."""
-        z = users.copy()
-        z[:, -1] = 1.0
-        bias = np.repeat(users[:, -1], np.diff(ratings.indptr))
-        return z, ratings.values - self.mean - bias
+    def _errors(self, users: Floats, ratings: Block | Ratings) -> Floats:
+        """Return the residuals e of ratings, for the rows (p_u, b_u) of their users."""
+        whose = np.repeat(np.arange(len(users)), np.diff(ratings.indptr))
+        found = np.empty(whose.size)
+        items = ratings.items.astype(np.int64)
+        _fast.predict(_extended(users), self.chain.items, whose, items, found)
+        return np.asarray(ratings.values - self.mean - users[whose, -1] - found)
 
 
-def message_shape(m: int, k: int) -> tuple[int, int]:
-    """Return the shape (rows, numbers in a row) of a user's message for m items and rank k."""
-    d, size = k + 1, 2 * k + 1  # of x and of y
-    width = d * (d + 3) // 2 + 2
-    return m + -(-(size * (size + 3) // 2) // width), width
+def _extended(users: Floats) -> Floats:
+    """Return the rows (p_u, 1) for the rows (p_u, b_u)."""
+    rows = users.copy()
+    rows[:, -1] = 1.0
+    return rows
+
+
+def message_shape(m: int, k: int, block: int) -> tuple[int, int]:
+    """Return the shape (rows, numbers in a row) of a user's message.
+
+    Parameters
+    ----------
+    m : number of items
+    k, block : number of factors of an item, and of the factors that a round draws
+    """
+    size = 2 * k + 1  # of y
+    width = (block + 1) * (block + 4) // 2
+    return m + -(-(size * (size + 3) // 2 + 4) // width), width
 
 
 def user_draws(

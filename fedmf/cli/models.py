@@ -148,10 +148,26 @@ def _honest(dropout: float) -> float:
 def _bpmf(order: Order) -> Scheduled:
     return FedBPMF(
         rounds=order.rounds,
-        burn_in=order.rounds // 6,
         callbacks=[order.report],
         **order.of("k", "min_raters"),
         **order.common,
+    )
+
+
+def suited(trainer: object, n_items: int, rounds: int | None) -> str | None:
+    """Give FedBPMF the rounds of a large catalogue, unless `rounds` is a number.
+
+    Returns a line about the rounds, None for a catalogue that is not large.
+    """
+    if not isinstance(trainer, FedBPMF):
+        return None
+    plan = FedBPMF(k=trainer.k).plan(n_items)
+    if plan.block == trainer.k:
+        return None
+    trainer.set_params(rounds=plan.rounds if rounds is None else rounds)
+    return (
+        f"{n_items:,} items: {trainer.rounds} rounds, each of {plan.block} of the {trainer.k} "
+        "factors of every item"
     )
 
 
@@ -217,6 +233,7 @@ KINDS: Mapping[str, Kind] = {
                    build=lambda order: _trainer(order, FedALS(**order.of(*FACTORS))),
                    takes=frozenset({*FACTORS, "cohort", "head", "start"})),
     "fedbpmf": Kind(about="Bayesian matrix factorisation", build=_bpmf, rounds=60,
+                    sums={"fractional_bits": 12},
                     takes=frozenset({"k", "min_raters", "cohort", "start"})),
     "dpfedmf": Kind(about="matrix factorisation under noise, for --epsilon", build=_private,
                     takes=frozenset({"k", "reg", "rate", "epsilon"}), rounds=20,

@@ -53,11 +53,15 @@ class LiveReport(Progress):
             transient=True,
             disable=not console.is_terminal,
         )
-        self.rounds = rounds
         self._holder = holder
-        self._every = max(1, rounds // LINES)
-        self._training = self.add_task("training".ljust(30), total=rounds)
+        self._training = self.add_task("training".ljust(30))
+        self.expect(rounds)
         self._last = perf_counter()
+
+    def expect(self, rounds: int) -> None:
+        """Set the number of rounds of the training."""
+        self.rounds, self._every = rounds, max(1, rounds // LINES)
+        self.update(self._training, total=rounds)
 
     def start(self) -> None:
         """Start the clock of the first round, and the bar."""

@@ -21,7 +21,7 @@ from fedmf.cli.manners import (
     option,
     stderr,
 )
-from fedmf.cli.models import KINDS, Kind, Order, features_of
+from fedmf.cli.models import KINDS, Kind, Order, features_of, suited
 from fedmf.cli.own import TABLE, ratings_of
 from fedmf.errors import SettingError
 from fedmf.fcf import views
@@ -92,6 +92,7 @@ def search(
         names = {name: _setting(learner, name) for name in chosen}
         table = {name: context.params[name] for name in TABLE}
         ratings, source = ratings_of(**table)
+        suited(learner, ratings.n_items, None)
         train = choices.split(ratings, split, seed).train
 
         def report(one: Candidate, done: int, of: int) -> None:

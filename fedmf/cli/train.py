@@ -22,7 +22,7 @@ from fedmf.cli.manners import (
     make_folder,
     stderr,
 )
-from fedmf.cli.models import DELTA, KINDS, Order, fit, measured, ranked
+from fedmf.cli.models import DELTA, KINDS, Order, fit, measured, ranked, suited
 from fedmf.cli.own import TABLE, ratings_of
 from fedmf.cli.ranker import Ranker, train_ranker
 from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_summary, save
@@ -155,6 +155,9 @@ def train(
             console.print(said, soft_wrap=True)
             if (lost := forgotten(order.start, ratings)) is not None:
                 console.print(f"warning: {lost}", style="yellow", soft_wrap=True)
+        if (line := suited(trainer, ratings.n_items, rounds)) is not None:
+            live.expect(trainer.rounds)
+            console.print(line, soft_wrap=True)
         split = SplitName(options.get("split", SplitName.RANDOM))
         parts = choices.split(ratings, split, seed)
         if isinstance(summing, PaillierSum):

@@ -51,6 +51,7 @@ class Draw(IntEnum):
     MEAN_DROPOUTS = 4
     USERS = 5
     SERVER = 6
+    BLOCK = 7
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benches import scale
+from benches import recommender_scale, scale
 from secagg.bench import ss
 from secagg.bench.cases import CLIP, RandomVectors, leaving
 from secagg.kit.table import as_markdown
@@ -32,3 +32,13 @@ def test_check_bytes_with_one_byte_more_raises(way: str) -> None:
     more = {**getattr(costs, way), 3: getattr(costs, way)[3] + 1}
     with pytest.raises(AssertionError):
         scale.check_bytes(SMALL, replace(costs, **{way: more}))
+
+
+def test_round_of_recommenders_is_measured() -> None:
+    cases = recommender_scale.cases(12, 30)
+    rows = [recommender_scale.run(one, lambda *_: None) for one in cases]
+    lines = as_markdown(recommender_scale.table(rows)).splitlines()[2:]
+    for row, line in zip(rows, lines, strict=True):
+        assert line.startswith(f"| {row.model} | 12 | 30 | {row.rounds} |")
+        assert row.record.survivors == 12
+        assert row.record.bytes_up > 30 * 14 * 24 / 8

@@ -186,32 +186,6 @@ void fedmf_draw_users(double *p, uint8_t *solved, double *work, const fedmf_bloc
     }
 }
 
-void fedmf_moments(double *out, const double *p, const double *scale, const fedmf_block *block,
-                   size_t width)
-{
-    const size_t k = block->k, triangle = k * (k + 1) / 2;
-    for (size_t u = 0; u < block->users; u++) {
-        const int64_t first = block->indptr[u];
-        const double *restrict mine = p + u * k;
-        const double weight = scale[u];
-        for (int64_t j = first; j < block->indptr[u + 1]; j++) {
-            const double *q = block->q + (size_t)block->items[j] * k;
-            const double target = block->values[j];
-            double *restrict row = out + (size_t)j * width;
-            if (j > first)
-                memcpy(row, out + (size_t)first * width, triangle * sizeof *row);
-            else
-                for (size_t a = 0, e = 0; a < k; a++)
-                    for (size_t b = 0; b <= a; b++)
-                        row[e++] = weight * (mine[a] * mine[b]);
-            const double error = target - dot(q, mine, k);
-            for (size_t f = 0; f < k; f++)
-                row[triangle + f] = weight * (target * mine[f]);
-            row[triangle + k] = weight * (error * error);
-        }
-    }
-}
-
 void fedmf_gradients(double *out, const double *p, const fedmf_block *block, size_t width,
                      double reg, const double *restrict centre)
 {

@@ -37,9 +37,6 @@ void fedmf_draw(double *found, uint8_t *solved, double *work, double *tables,
 /* work: as fedmf_solve */
 void fedmf_draw_users(double *p, uint8_t *solved, double *work, const fedmf_block *block,
                       const fedmf_prior *prior, size_t fixed);
-/* width: elements from one row of out to the next, at least k * (k + 3) / 2 + 1 */
-void fedmf_moments(double *out, const double *p, const double *scale, const fedmf_block *block,
-                   size_t width);
 void fedmf_gradients(double *out, const double *p, const fedmf_block *block, size_t width,
                      double reg, const double *centre);
 void fedmf_add_integers(int64_t *table, const int32_t *rows, const int64_t *values, size_t n,

@@ -83,10 +83,7 @@ def test_draws_equal_their_twins_bit_for_bit(block, fixed, definite):
         solved = kernels.draw_users(indptr, items, values, q, users, fixed, *more)
         tables = np.concatenate((scale[:, None, None] * precision, shifts[:, None]), axis=1)
         ready = kernels.draw(tables, noise, rows)
-        k = q.shape[1]
-        out = np.full((items.size, k * (k + 3) // 2 + 2), 7.0)
-        kernels.moments(indptr, items, values, q, p, scale, out)
-        results.append((users, solved, rows, ready, out))
+        results.append((users, solved, rows, ready))
         assert ready.all() == (definite or not len(p))
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -117,16 +114,6 @@ def test_draws_add_noise_of_the_inverse_precision(kernels):
     roots = np.empty((2, 2))
     assert kernels.draw(tables, noise, roots).all()
     np.testing.assert_allclose(roots.T @ roots, np.linalg.inv(precision))
-
-
-@every
-def test_moments_are_those_of_each_rating(kernels):
-    indptr, items, values, q, p = drawn(1, [2, 0, 3], 2)
-    out = np.full((5, 7), 9.0)
-    kernels.moments(indptr, items, values, q, p, np.array([1.0, 2.0, 0.5]), out)
-    (a, b), r, error = p[2], values[4], values[4] - q[items[4]] @ p[2]
-    expected = 0.5 * np.array([a * a, b * a, b * b, r * a, r * b, error**2])
-    np.testing.assert_allclose(out[4], [*expected, 9.0])
 
 
 @every
@@ -237,11 +224,7 @@ def test_kernels_with_wrong_shapes_raise(change):
 
 
 @compiled
-def test_tables_and_moments_of_wrong_shapes_raise():
-    block = drawn(0, [2, 2], 3)
-    for scale, out in ((np.ones(3), (4, 10)), (np.ones(2), (4, 9)), (np.ones(2), (3, 10))):
-        with pytest.raises(ValueError, match=r"scales|moments"):
-            _fast.moments(*block, scale, np.zeros(out))
+def test_tables_of_wrong_shapes_raise():
     for tables, noise, out in (((2, 3, 3), 3, 3), ((2, 4, 3), 2, 3), ((2, 4, 3), 3, 2)):
         with pytest.raises(ValueError, match="table"):
             _fast.draw(np.ones(tables), np.ones((2, noise)), np.ones((2, out)))

@@ -19,6 +19,7 @@ from watched_sum import Watched
 
 RATINGS = simulate(30, 40, 500, seed=3)
 SPLIT = random_split(RATINGS, seed=1)
+ALL = np.arange(3)
 LOST = RoundAborted("as the test wants")
 
 
@@ -55,9 +56,10 @@ def test_error_of_the_history_is_that_of_the_posterior(fitted):
     ],
     ids=["secagg", "one-shot", "paillier"],
 )
-def test_secure_sums_have_the_digests_of_plain_sums(aggregation):
+@pytest.mark.parametrize("block", [1, 2])
+def test_secure_sums_have_the_digests_of_plain_sums(aggregation, block):
     plain, secure = (
-        made(by, dropout=0.1, rounds=3).fit(SPLIT.train, SPLIT.test)
+        made(by, dropout=0.1, rounds=3, block=block).fit(SPLIT.train, SPLIT.test)
         for by in (None, aggregation)
     )
     for one, other in zip(plain.history_, secure.history_, strict=True):
@@ -71,35 +73,43 @@ def test_user_sends_the_same_alone_and_in_a_block():
     model = made()
     chain = model._start(SPLIT.train, None, 0)
     own = np.random.default_rng(2).normal(size=(RATINGS.n_users, 2))
-    steps = Sweep(chain, SPLIT.train, 3.0, 7, own)
+    steps = Sweep(chain, SPLIT.train, 3.0, 7, own, ALL)
     users = np.arange(RATINGS.n_users)
     whole = steps.rows(Block.of(SPLIT.train, users))
     together = np.zeros(steps.shape)
     np.add.at(together, whole.indices, whole.values)
     alone = sum(steps.vector(user).dense() for user in users)
     np.testing.assert_allclose(alone.reshape(steps.shape), together, atol=1e-12)
-    first = Sweep(chain, SPLIT.train, 3.0, 7, own).vector(4)
+    first = Sweep(chain, SPLIT.train, 3.0, 7, own, ALL).vector(4)
     assert (first.values == whole.values[_rows_of(4)]).all()
 
 
 def test_message_ends_with_the_moments_of_the_user():
-    """y = (p_u, b_u, g_u), in units of 1/16; the rest of the last rows is zero."""
+    """y = (p_u, b_u, g_u) and two sums, in units of 1/16; the rest of the last rows is zero."""
     own = np.random.default_rng(2).normal(size=(RATINGS.n_users, 2))
-    steps = Sweep(made()._start(SPLIT.train, None, 0), SPLIT.train, 3.0, 7, own)
+    chain = made()._start(SPLIT.train, None, 0)
+    steps = Sweep(chain, SPLIT.train, 3.0, 7, own, ALL)
     sent = steps.vector(4).dense().reshape(steps.shape)
     y = np.concatenate((steps.drawn[0][4], own[4]))
     moments = np.concatenate((np.outer(y, y)[np.tril_indices(5)], y))
     last = sent[RATINGS.n_items :].reshape(-1)
     np.testing.assert_allclose(16 * last[:20], moments)
-    assert last[20:].tolist() == [0.0, 0.0]
-    assert steps.shape == message_shape(RATINGS.n_items, 2) == (42, 11)
+    items, values = SPLIT.train.of_user(4)
+    z = np.array([*y[:2], 1.0])
+    errors = values - 3.0 - y[2] - chain.items[items] @ z
+    sums = 16 * (last[20:24].reshape(2, 2) @ (256, 1))
+    np.testing.assert_allclose(sums, [items.size, steps.drawn[1][4] * (errors @ errors)])
+    assert last[24:].tolist() == [0.0, 0.0, 0.0]
+    assert steps.shape == message_shape(RATINGS.n_items, 2, 2) == (43, 9)
+    moments = np.concatenate((np.outer(z, z)[np.tril_indices(3)], z * errors[0]))
+    np.testing.assert_allclose(16 * sent[items[0]], steps.drawn[1][4] * moments)
 
 
 def _rows_of(user):
     """Return the places of one user's rows in the block of all users."""
     train = SPLIT.train
     own = np.arange(train.indptr[user], train.indptr[user + 1])
-    return [*own, train.n_ratings + 2 * user, train.n_ratings + 2 * user + 1]
+    return [*own, *(train.n_ratings + 3 * user + np.arange(3))]
 
 
 def test_chain_beats_the_mean_of_all_ratings():
@@ -176,6 +186,7 @@ def test_start_that_is_no_model_of_ratings_raises(fitted):
 def test_training_continues_from_a_checkpoint_to_the_same_numbers(tmp_path, burn_in):
     """After the rounds that compute implicit feedback, within and before them."""
     path, settings = tmp_path / "chain", {"rounds": 25, "dropout": 0.2, "burn_in": burn_in}
+    settings["block"] = 1
     whole = made(**settings).fit(SPLIT.train, SPLIT.test)
 
     def stop(record):
@@ -245,12 +256,18 @@ def test_items_have_popularity_and_the_mean_of_their_raters():
     """Three items: two raters, one rater, none; p̄ = (1, 0)."""
     q, mean = np.array([[1.0, 2.0], [3.0, 5.0], [8.0, 8.0]]), np.array([1.0, 0.0])
     weighted = np.array([[40.0, 20.0, 10.0], [0.0, 30.0, 20.0], [0.0, 0.0, 0.0]])
-    traits = Traits.of(q, np.array([2.0, 1.0, 0.0]), weighted, mean)
+    raters = np.array([2.0, 1.0, 0.0])
+    traits = Traits.of(q, raters, np.array([0, 1]), weighted, mean)
     apart = np.array([[30 / 30, 20 / 30], [-20 / 40, 30 / 40], [0.0, 0.0]])
-    expected = np.column_stack((np.log([3.0, 2.0, 1.0]), apart))
-    np.testing.assert_allclose(traits.items, standardised(expected))
+    expected = standardised(np.column_stack((np.log([3.0, 2.0, 1.0]), apart)))
+    np.testing.assert_allclose(traits.items, expected)
     np.testing.assert_allclose(traits.embedding[:2], standardised(q)[:2])
     assert traits.embedding[2].tolist() == [0.0, 0.0]
+    # a sum of the second factor alone
+    some = Traits.of(q, raters, np.array([1]), weighted[:, 1:], mean)
+    np.testing.assert_allclose(some.items, expected * [1.0, 0.0, 1.0])
+    both = Traits.of(q, raters, np.array([0]), weighted[:, [0, 2]], mean, some)
+    np.testing.assert_allclose(both.items, expected)
 
 
 def test_columns_of_one_value_are_zero():

@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from fedmf.bayes import FedBPMF, bpmf
 from fedmf.cli import choices, models
 from fedmf.cli.choices import MaskName, ModelName
 from fedmf.data import Features, load
 from fedmf.data.splits import random_split
+from fedmf.models import FedMF
 from fedmf.training import Trainer, rmse
 from fedmf_command import call
 
@@ -59,3 +61,17 @@ def test_masks_and_heads_use_the_items_features(monkeypatch):
 def test_private_model_rejects_options_with_2(options):
     done = call("train", "--model", "dpease", *options, code=2)
     assert options[0] in done.stderr
+
+
+def test_large_catalogues_are_trained_by_blocks(monkeypatch):
+    """The number of rounds is said, and the usual if none is given."""
+    trainer = FedBPMF(rounds=60)
+    assert models.suited(trainer, bpmf.LARGE, None) is None
+    assert "240 rounds, each of 3 of the 16" in models.suited(trainer, bpmf.LARGE + 1, None)
+    assert trainer.rounds == 240
+    assert models.suited(FedBPMF(k=2), bpmf.LARGE + 1, None) is None
+    assert models.suited(Trainer(FedMF()), bpmf.LARGE + 1, None) is None
+    monkeypatch.setattr(bpmf, "LARGE", 10)
+    done = train("--model", "fedbpmf", "--json")
+    assert "2 rounds, each of 3 of the 16" in done.stderr
+    assert len(json.loads(done.stdout)["history"]["rounds"]) == 2

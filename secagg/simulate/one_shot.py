@@ -32,6 +32,8 @@ from secagg.simulate.inputs import keys_of, timed, weights_of
 
 T = TypeVar("T")
 
+HELD = 1 << 26  # bytes of the reports that wait for the helpers
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SimulatedOneShot(OneShotResult):
@@ -159,7 +161,22 @@ def simulate_one_shot(
     seconds = {"client": 0.0, "server": 0.0}
     costs = _Costs(helpers)
     clipped = lost = 0
+
+    def settle() -> None:
+        """Let the helpers check the reports so far, which need not be kept then."""
+        for helper in helpers:
+            chunks = accumulator.boxes(helper.number)
+            while True:
+                # a chunk is made only now, so its time is the aggregator's
+                with timed(seconds, "server"):
+                    chunk = next(chunks, None)
+                if chunk is None:
+                    break
+                costs.call(helper, Helper.check, chunk)
+        accumulator.settle()
+
     reporting = [u for u in keys if u not in away]
+    leaf = max(1, HELD // params.layout.report)
     # client by client, so that a mapping need not keep all vectors
     for done, u in enumerate(reporting, start=1):
         with timed(seconds, "client"):
@@ -183,15 +200,9 @@ def simulate_one_shot(
             accumulator.add(data)
         if progress is not None:
             progress("report", done, len(reporting))
-    for helper in helpers:
-        chunks = accumulator.boxes(helper.number)
-        while True:
-            # a chunk is made only now, so its time is the aggregator's
-            with timed(seconds, "server"):
-                chunk = next(chunks, None)
-            if chunk is None:
-                break
-            costs.call(helper, Helper.check, chunk)
+        if done % leaf == 0:
+            settle()
+    settle()
     with timed(seconds, "server"):
         request = accumulator.request()
     if params.quorum:

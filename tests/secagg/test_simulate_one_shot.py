@@ -12,8 +12,8 @@ from secagg import (
     TooFewSurvivors,
     simulate_one_shot,
 )
-from secagg.oneshot import HelperJournal, OneShotParams, OneShotPolicy
-from secagg.simulate import temporary_journals
+from secagg.oneshot import Accumulator, HelperJournal, OneShotParams, OneShotPolicy
+from secagg.simulate import one_shot, temporary_journals
 
 
 def make_params(journals: list[HelperJournal], **changes: object) -> OneShotParams:
@@ -56,6 +56,26 @@ def test_result_has_the_sum_and_its_costs(security: str) -> None:
         assert result.helper_bytes_out[j] > 2 * params.layout.packed
     assert shown == [("report", done, 4) for done in range(1, 5)]
     assert "4 survivors" in repr(result)
+
+
+def test_reports_are_kept_only_until_helpers_have_checked_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held, add = [], Accumulator.add
+
+    def watched(self: Accumulator, report: bytes) -> bool:
+        added = add(self, report)
+        held.append(len(self._reports))
+        return added
+
+    monkeypatch.setattr(Accumulator, "add", watched)
+    with temporary_journals(2, "x25519") as journals:
+        params = make_params(journals)
+        monkeypatch.setattr(one_shot, "HELD", 2 * params.layout.report)
+        result = simulate_one_shot(np.ones((5, 4)), params, journals)
+    assert held == [1, 2, 1, 2, 1]
+    assert result.survivors == (0, 1, 2, 3, 4)
+    assert result.sum.tolist() == [5.0] * 4
 
 
 def test_helpers_without_a_journal_here_are_missing() -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from fedmf.bayes import FedBPMF, Posterior
     from fedmf.data import Catalogue, Features, Ratings, Split, from_triples, load, read_ratings
+    from fedmf.dp import DPFedMF
     from fedmf.ease import DPEase, ItemWeights
     from fedmf.errors import (
         DataError,
@@ -40,6 +41,7 @@ __all__ = [
     "Aggregation",
     "Catalogue",
     "DPEase",
+    "DPFedMF",
     "DataError",
     "DataWarning",
     "Diverged",
@@ -103,6 +105,7 @@ if not TYPE_CHECKING:  # type checkers report unknown names themselves
                 "load",
                 "read_ratings",
             ),
+            "dp": ("DPFedMF",),
             "ease": ("DPEase", "ItemWeights"),
             "errors": (
                 "DataError",
@@ -123,7 +126,6 @@ if not TYPE_CHECKING:  # type checkers report unknown names themselves
 _MOVED = {
     "fedmf.cf": "fedmf.fcf.cf",
     "fedmf.datasets": "fedmf.data.sets",
-    "fedmf.dp": "fedmf.models.dp",
     "fedmf.experiments": "fedmf.cli.reproduce",
     "fedmf.features": "fedmf.data.features",
     "fedmf.federated_cf": "fedmf.fcf.federated",

@@ -39,6 +39,7 @@ from benches.papers.encrypted_items import EncryptedItems, PlainItems, descend
 from benches.papers.subset import most_rated
 from benches.papers.under_encryption import fedmf_under_encryption, items_under_encryption
 from fedmf import aggregate, attacks, context, dp, fcf, privacy, splits
+from fedmf.aggregate.noisy import noise_multiplier
 from fedmf.attacks.observed import count_raters, in_the_clear, train, under_masks
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
@@ -175,9 +176,10 @@ FACTORS = partial(fedmf.FedMF, k=3)
 PAPER = FACTORS(rate=0.01, update="paper", start="zero-mean", spread=0.3, min_raters=1)
 
 
-def noisy(inner: Any, where: Any, honest: float = 1.0) -> Any:
-    noise = {"clip_norm": 1.0, "noise_multiplier": 0.4, "honest": honest}
-    return aggregate.NoisySum(inner=inner(), where=where, entropy=entropy(6), **noise)
+def private(make: Any, where: Any, **how: Any) -> Any:
+    """Train under replayed noise, and put a head on the result."""
+    model = dp.DPFedMF(make(), where=where, entropy=entropy(6), seed=3, **how).fit(TRAIN, TEST)
+    return {**judged(model), "head": judged(fedmf.LocalHead().fit(model.model_, TRAIN))}
 
 
 def factorised(model: Any, by: Any, test: Any = TEST, rounds: int = 4, **how: Any) -> Any:
@@ -326,14 +328,13 @@ for least in (1, 3):
     under(f"FedALS, {least} raters", als, sums={"clip": 64.0})
     under(f"FedALS, {least} raters, cohorts", als, sums={"clip": 64.0}, cohort=0.6)
     under(f"FedALS, {least} raters, dropouts", als, sums={"clip": 64.0}, dropout=0.3)
-for where in ("central", "distributed", "local"):
-    by = {f"{where}, {key}": partial(noisy, make, where) for key, make in SUMS.items()}
-    under("DPFedMF", factorised, dp.DPFedMF(), by=by)
-    under("DPFedMF, biases", factorised, dp.DPFedMF(biases=True), by=by, cohort=0.6)
-by = {f"honest, {key}": partial(noisy, make, "distributed", 0.75) for key, make in SUMS.items()}
-under("DPFedMF, lost", factorised, dp.DPFedMF(), by=by, rounds=6, dropout=0.3)
-CASES["DP, noise"] = partial(dp.noise_multiplier, 1.0, 1e-5, 9)
-CASES["DP, noise of cohorts"] = partial(dp.noise_multiplier, 1.0, 1e-5, 9, sampling_rate=0.2)
+for where in ("central", "distributed"):
+    for key, make in SUMS.items():
+        CASES[f"DPFedMF, {where} | {key}"] = partial(private, make, where)
+for key, make in SUMS.items():
+    how = {"honest": 0.75, "rounds": 6, "dropout": 0.3}
+    CASES[f"DPFedMF, lost | {key}"] = partial(private, make, "distributed", **how)
+CASES["DP, noise"] = partial(noise_multiplier, 1.0, 1e-5, 9)
 FREE, MEAN = fedmf.RidgeMask(penalty=0.0), fedmf.MeanMask(shrink=2.0)
 for name, mask in {**MASKS, "ridge, no penalty": FREE, "mean": MEAN}.items():
     under(f"FedMMF, {name}", masked, mask, FACTORS())

@@ -4,15 +4,15 @@ A trainer takes an `Aggregation`. `PlainSum` adds the clients' integers in the c
 `SecAggSum` adds the integers by the secure-aggregation protocol. `OneShotSum` takes one message
 from each client. `PaillierSum` adds the integers under homomorphic encryption. All four give
 the same integers, bit for bit, and leave out the same users. `FloatSum` adds floats for
-comparison. `NoisySum` clips the vectors and adds noise, for differential privacy. `MixedSum`,
-the mixed mode of the FedMMF paper, protects less than the name suggests.
+comparison. `MixedSum`, the mixed mode of the FedMMF paper, protects less than the name
+suggests. The estimators with an ε, such as `fedmf.DPEase`, add noise for differential privacy
+to any sum of integers.
 """
 
 from __future__ import annotations
 
 from fedmf.aggregate.aggregation import PHASES, Aggregation, Phase, RoundAborted
 from fedmf.aggregate.mixed import MixedSum
-from fedmf.aggregate.noisy import NoisySum
 from fedmf.aggregate.paillier import PaillierSum
 from fedmf.aggregate.plain import FloatSum, PlainSum
 from fedmf.aggregate.protocols import OneShotSum, SecAggSum
@@ -26,7 +26,6 @@ __all__ = [
     "Aggregation",
     "FloatSum",
     "MixedSum",
-    "NoisySum",
     "OneShotSum",
     "PaillierSum",
     "Phase",

@@ -15,22 +15,53 @@ from numpy.typing import NDArray
 from fedmf.aggregate.aggregation import Dropouts, IntegerSum, RoundAborted, in_the_sum
 from fedmf.aggregate.vectors import Aggregate, Rows, Vectors
 from fedmf.errors import SettingError
-from fedmf.settings import NotNegative, Positive, Settings, UpToOne, part_of
+from fedmf.settings import (
+    Count,
+    NotNegative,
+    Positive,
+    ProperFraction,
+    Settings,
+    UpToOne,
+    check,
+    part_of,
+)
+from secagg.privacy.gaussian import sigma_of
 from secagg.protocol.noise import LARGEST_SHARE, LEAST_SHARE, STEPS, Share
 
-Where = Literal["central", "distributed", "local"]
+Where = Literal["central", "distributed"]
 
 TAIL = 12.0  # standard deviations of a user's noise for which the clip must leave room
 KEY = 16  # bytes of the AES key behind a stream of noise
 
 
+def noise_multiplier(epsilon: float, delta: float, sums: int) -> float:
+    """Return z of `NoisySum` for which `sums` sums are together (ε, δ)-differentially private.
+
+    Neighbouring data differ in all ratings of a user, who has a table of zeros in one of the
+    two, and is in every sum. ε is exact (Balle and Wang, ICML 2018): many sums cost as much as
+    one sum with z / √sums. Raises SettingError if a value is out of range, and MissingExtra if
+    dp-accounting is not installed.
+
+    Parameters
+    ----------
+    epsilon, delta : float, ε > 0 and 0 < δ < 1, δ well below 1 / n_users
+    sums : int, number of released sums, ≥ 1; an aborted sum releases nothing
+    """
+    check(Positive, epsilon=epsilon)
+    check(ProperFraction, delta=delta)
+    check(Count, sums=sums)
+    # with numpy's float32 the accountant would compute in 32 bits
+    return sigma_of(float(epsilon), float(delta)) * math.sqrt(int(sums))
+
+
 @dataclass(frozen=True, kw_only=True)
 class NoisySum(Settings):
-    """`Aggregation` that clips each user's table and adds Gaussian noise to the sum.
+    """Sum of users' tables, each clipped, with Gaussian noise.
 
-    The noise is discrete Gaussian, from streams of AES-128, and is added to integers on the
-    grid of the inner encoding (docs/privacy.md). Counting raters raises SettingError, as exact
-    counts are not covered by noise.
+    The noise is discrete Gaussian, in the shares that clients of `secagg` add for
+    ``RoundParams(noise=…)``: from streams of AES-128, on the grid of the inner encoding
+    (docs/privacy.md). So private and plain sums have the same noise, and equal digests. The
+    estimators of `fedmf.training.private.Private` size the noise.
 
     Parameters
     ----------
@@ -38,13 +69,11 @@ class NoisySum(Settings):
         Sum of the clipped tables. Its clip must leave room for the noise that users add.
     clip_norm : float, C > 0, the greatest L2 norm of a table; longer tables are scaled down
     noise_multiplier
-        z ≥ 0: noise of standard deviation σ = z · C, from `fedmf.models.dp.noise_multiplier`.
+        z ≥ 0: noise of standard deviation σ = z · C, from `noise_multiplier`.
     where
         ``"central"``: a trusted party that knows the exact sum adds N(0, σ²).
         ``"distributed"``: each user adds a share of that noise before sending. Under secure
         aggregation no party then knows the exact sum. The accuracy is the same as "central".
-        ``"local"``: each user adds all of N(0, σ²), and needs no secure aggregation. The sum
-        of n users then has √n times as much noise.
     honest
         With "distributed": share of the cohort, in (0, 1], that adds enough noise alone. A
         round with fewer survivors is aborted. Count colluding users, and a user who reads the
@@ -62,13 +91,6 @@ class NoisySum(Settings):
     honest: UpToOne = 1.0
     entropy: Callable[[int], bytes] = os.urandom
     _used: set[bytes] = field(default_factory=set, init=False, repr=False, compare=False)
-
-    def _check(self) -> None:
-        if not isinstance(self.inner, IntegerSum):
-            raise SettingError(
-                f"inner = {self.inner!r} must sum integers, such as PlainSum() or SecAggSum()"
-            )
-        check_honest(self.honest, self.where)
 
     def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
         """Sum clipped tables with noise; see `Aggregation.sum`.
@@ -88,21 +110,12 @@ class NoisySum(Settings):
             share, (key,) = self._share(1), self._keys(1)
             total = self.inner.sum(tables, dropouts=dropouts, session=session)
             return with_noise(total, drawn(share, key, total.integers.size), self.inner)
-        users = 1
-        if self.where == "distributed":
-            users = honest_users(self.honest, vectors, dropouts)
+        users = honest_users(self.honest, vectors, dropouts)
         self._check_room(self.noise_multiplier * self.clip_norm / math.sqrt(users))
         share = self._share(users)
         keys = dict(zip(sorted(vectors), self._keys(len(vectors)), strict=True))
         noisy = noised(tables, lambda user, size: drawn(share, keys[user], size), self.inner)
         return self.inner.sum(noisy, dropouts=dropouts, session=session)
-
-    def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
-        """Raise SettingError: exact counts are not private."""
-        raise SettingError(
-            "exact counts of raters would not be differentially private: train a model that "
-            "needs none, such as DPFedMF(), or has min_raters=1"
-        )
 
     def _clipped(self, rows: Rows) -> Rows:
         """Scale a table to a norm of at most C, then round the table to the grid."""
@@ -150,12 +163,6 @@ class NoisySum(Settings):
             )
         self._used.update(keys[:1])  # a source that begins anew repeats the first key
         return keys
-
-
-def check_honest(honest: float, where: str) -> None:
-    """Raise SettingError for a share of honest users without distributed noise."""
-    if honest < 1 and where != "distributed":
-        raise SettingError(f"honest = {honest!r} must be 1 unless where = 'distributed'")
 
 
 def honest_users(honest: float, vectors: Vectors, dropouts: Dropouts) -> int:
@@ -214,11 +221,3 @@ def random_bytes(entropy: Callable[[int], bytes], size: int) -> bytes:
             "returns the requested number, such as os.urandom"
         )
     return data
-
-
-def is_noisy(aggregation: object) -> bool:
-    """Return True for a `NoisySum`, and for an aggregation with a `NoisySum` inside."""
-    parts = getattr(aggregation, "__dict__", {}).values()
-    return isinstance(aggregation, NoisySum) or any(
-        is_noisy(part) for part in parts if callable(getattr(part, "count", None))
-    )

@@ -187,7 +187,6 @@ class FedBPMF(Scheduled):
         known = item_features(train) if features is None else features
         check_rows(known, train)
         loop = Loop(self.aggregation, self.schedule, plan.rounds)
-        loop.check_exact()  # a checkpoint has a mean already
         scaling, inside = Scaling.of(known.matrix), internal(train)
         saved = None if checkpoint is None else Checkpoint(checkpoint, self, train, test, known)
         begun = None if saved is None else saved.read()

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from fedmf.aggregate import NoisySum
 from fedmf.bayes import FedBPMF, Posterior
 from fedmf.cli.ranker import VIEWS
 from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
@@ -19,6 +18,7 @@ from fedmf.data.features import known_features, user_features
 from fedmf.data.sets.profiles import FORMS, read_profiles
 from fedmf.data.sets.simulated import NAME as SIMULATED
 from fedmf.data.sets.simulated import appeal
+from fedmf.dp import DPFedMF
 from fedmf.ease import DPEase, ItemWeights
 from fedmf.ease.weights import KIND as ITEM_WEIGHTS
 from fedmf.errors import SettingError
@@ -26,7 +26,6 @@ from fedmf.fcf import FCF, Adam, FederatedCF, Implicit, tuned, views
 from fedmf.masks import FedMMF, LocalHead
 from fedmf.masks.recipes import Recipe
 from fedmf.models import FedALS, preset
-from fedmf.models.dp import DPFedMF, noise_multiplier
 from fedmf.models.factors import Factors
 from fedmf.models.factors_file import kind_of
 from fedmf.models.recommender import Recommender
@@ -90,6 +89,7 @@ class Kind:
     takes : options of models that this model takes
     rounds : int, number of rounds by default; None for the preset's
     ranks : True if the model learns from views and ranks items
+    headed : True if the model has local heads without --head, too
     sums : settings of the aggregation that the model needs
     """
 
@@ -98,6 +98,7 @@ class Kind:
     takes: frozenset[str]
     rounds: int | None = None
     ranks: bool = False
+    headed: bool = False
     sums: Mapping[str, float | int] = field(default_factory=dict)
 
     def check(self, name: str, given: Mapping[str, object]) -> None:
@@ -125,19 +126,14 @@ def _trainer(order: Order, model: Any, **changed: Any) -> Scheduled:
     return Trainer(model, rounds=order.rounds, callbacks=[order.report], **common)
 
 
-def _private(order: Order) -> Scheduled:
-    """Return the trainer under noise for ε and `DELTA`; raises SettingError without ε."""
-    if "epsilon" not in order.given:
-        raise SettingError("--epsilon is missing: --model dpfedmf needs it, such as 8")
-    epsilon = order.given["epsilon"]
-    noisy = NoisySum(
-        inner=order.common["aggregation"],
-        clip_norm=CLIP_NORM,
-        noise_multiplier=noise_multiplier(epsilon, DELTA, order.rounds),
+def _dpfedmf(order: Order) -> Scheduled:
+    return DPFedMF(
+        rounds=order.rounds,
         honest=_honest(order.common["dropout"]),
+        callbacks=[order.report],
+        **order.of("epsilon"),
+        **order.together,
     )
-    model = DPFedMF(**{"k": 1, "reg": 0.1, "rate": 0.005} | order.of("k", "reg", "rate"))
-    return _trainer(order, model, aggregation=noisy)
 
 
 def _honest(dropout: float) -> float:
@@ -212,9 +208,7 @@ def _context(model: type[Any]) -> Callable[[Order], Scheduled]:
     )
 
 
-# The settings of DPFedMF are the settings of the table dp at ε = 8, chosen on ml-100k.
 DELTA = 1e-5
-CLIP_NORM = 2.0
 # least share of a cohort that alone adds enough noise, for any number of dropouts
 FEWEST = 0.1
 
@@ -235,9 +229,9 @@ KINDS: Mapping[str, Kind] = {
     "fedbpmf": Kind(about="Bayesian matrix factorisation", build=_bpmf, rounds=60,
                     sums={"fractional_bits": 12},
                     takes=frozenset({"k", "min_raters", "cohort", "start"})),
-    "dpfedmf": Kind(about="matrix factorisation under noise, for --epsilon", build=_private,
-                    takes=frozenset({"k", "reg", "rate", "epsilon"}), rounds=20,
-                    sums={"clip": 4096.0}),
+    "dpfedmf": Kind(about="item effects with differential privacy, and local heads", rounds=5,
+                    build=_dpfedmf, takes=frozenset({"epsilon", "head"}), headed=True,
+                    sums={"clip": 64.0}),
     "implicit": Kind(about="federated CF of views, which ranks", build=_implicit, rounds=10,
                      takes=frozenset({*FACTORS, "start"}), **RANKS),
     "fcf": Kind(about="FCF of views, which ranks", build=_fcf, rounds=20,

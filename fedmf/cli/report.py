@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from fedmf.aggregate import NoisySum, PaillierSum
+from fedmf.aggregate import PaillierSum
 from fedmf.bayes import Posterior
 from fedmf.cli.ranker import FILE
 from fedmf.ease import ItemWeights
@@ -36,8 +36,6 @@ WAYS = {
 SECONDS = ("seconds", "client_seconds", "server_seconds", "key_holder_seconds")
 SECURE = ("neighbours", "suite", "helpers", "trust", "warning", "trustees", "threshold", "bits")
 """Settings of secure aggregations, written to the document if an aggregation has them."""
-NOISE = ("clip_norm", "noise_multiplier", "where", "honest")
-"""Settings of the noise on a sum, written to the document."""
 
 
 class LiveReport(Progress):
@@ -160,7 +158,7 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
     result, settings = run["result"], run["settings"]
     table = Table(Column(style="dim"), "", show_header=False, box=None, pad_edge=False)
     table.add_row("data", f"{settings['data']}, split {settings['split']}")
-    how = settings["aggregation"].get("inner", settings["aggregation"])
+    how = settings["aggregation"]
     trust = f", trust: {how['trust']}" if "trust" in how else ""
     table.add_row("aggregation", f"{WAYS[how['name']]}{trust}")
     if settings.get("epsilon") is not None:
@@ -253,7 +251,7 @@ def _drawn(out: Path, trainer: Scheduled, run: dict[str, Any], console: Console)
         return False
     learnt, how = trainer.model, run["settings"]["aggregation"]
     name = learnt if isinstance(learnt, str) else type(learnt).__name__
-    title = f"{name}, {WAYS[how.get('inner', how)['name']]}"
+    title = f"{name}, {WAYS[how['name']]}"
     learning_curve(trainer.history_, out / "curve.svg", title=title)
     return True
 
@@ -273,13 +271,10 @@ def holder_name(trust: str | None, *, one_shot: bool) -> str:
 
 
 def _how(aggregation: object) -> dict[str, object]:
-    """Return the name and settings of an aggregation, and of the inner aggregation if any."""
-    names = NOISE if isinstance(aggregation, NoisySum) else ("clip", "fractional_bits", *SECURE)
-    how: dict[str, object] = {"name": type(aggregation).__name__}
-    how |= {name: getattr(aggregation, name) for name in names if hasattr(aggregation, name)}
-    if isinstance(aggregation, NoisySum):
-        how["inner"] = _how(aggregation.inner)
-    return how
+    """Return the name and settings of an aggregation."""
+    names = [one for one in ("clip", "fractional_bits", *SECURE) if hasattr(aggregation, one)]
+    settings = {name: getattr(aggregation, name) for name in names}
+    return {"name": type(aggregation).__name__} | settings
 
 
 def _hyper_parameters(trainer: Scheduled) -> dict[str, object]:

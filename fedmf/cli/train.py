@@ -64,7 +64,7 @@ fedmf train --model dpease --epsilon 4  [dim]# the same with differential privac
 
 fedmf train --model fedmmf --mask ridge --head  [dim]# use genres and year privately[/dim]
 
-fedmf train --model dpfedmf --epsilon 8  [dim]# noise for differential privacy[/dim]
+fedmf train --model dpfedmf --epsilon 1  [dim]# ratings with differential privacy[/dim]
 
 fedmf train --aggregation plain --json > run.json  [dim]# for other programs[/dim]
 
@@ -121,6 +121,7 @@ def train(
         model = ModelName(options.get("model", ModelName.FEDBPMF))
         kind = KINDS[model]
         kind.check(model, {name: options[name] for name in options if name not in COMMON})
+        head = head or kind.headed
         given = {name: options[name] for name in (*OF_MODEL, "epsilon") if name in options}
         preset = options.get("preset", "fast")
         seed = options.get("seed", 0)
@@ -147,6 +148,7 @@ def train(
             start=None if start is None else load_start(start, model),
         )
         trainer = kind.build(order)
+        spent = getattr(trainer, "epsilon", None)
         if out is not None:
             make_folder(out)
         table = {name: words[name] for name in TABLE}
@@ -176,7 +178,7 @@ def train(
                     worse = since is not None and since.worse and not force
                     keep_old = worse and out is not None and is_of(start, out)
                 # exact sums beside noised ones would undo their noise
-                wanted = out is not None and not (kind.ranks or no_ranking or epsilon)
+                wanted = out is not None and not (kind.ranks or no_ranking or spent)
                 wanted = wanted and saved is not None and not keep_old
                 if wanted and not history.interrupted:
                     second = train_ranker(parts, order.common, given, live.advanced, console)
@@ -184,7 +186,6 @@ def train(
             raise SettingError(
                 f"every round was aborted ({error}): {choices.REMEDIES[aggregation]}"
             ) from error
-        spent = getattr(trainer, "epsilon", epsilon)  # by default of the model
         recorded: dict[str, object] = {
             **source,
             "model": str(model),

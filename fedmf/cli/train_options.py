@@ -28,7 +28,10 @@ Mask = Annotated[
         "ridge",
     ),
 ]
-Head = Annotated[bool, flag("--head", "Correct the finished model on each user's own ratings.")]
+Head = Annotated[
+    bool,
+    flag("--head", "Correct the finished model on each user's own ratings, as dpfedmf always."),
+]
 PresetOption = Annotated[
     str | None,
     option(
@@ -116,7 +119,7 @@ Epsilon = Annotated[
     option(
         f"dpfedmf, dpease: ε for all ratings of a user together, with δ = {DELTA:g}. Noise is "
         "drawn from the operating system, not from --seed.",
-        "dpease: 8",
+        "8",
     ),
 ]
 Start = Annotated[

@@ -11,19 +11,19 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.integer]
 
 
-def marks(items: Numbers, n_items: int, norm: float | None) -> Rows:
+def marks(items: Numbers, n_items: int, norm: float) -> Rows:
     """Return a user's table of a single column, with a number for each rated item.
 
     Parameters
     ----------
     items : distinct item numbers of the user, shape (n,)
     n_items : int, number of rows
-    norm : float, L2 norm of the column if n > 0; None for ones, as integers
+    norm : float, L2 norm of the column if n > 0
     """
     return _alike(items.astype(np.int32), n_items, norm)
 
 
-def triangle(places: Numbers, m: int, norm: float | None) -> Rows:
+def triangle(places: Numbers, m: int, norm: float) -> Rows:
     """Return the upper triangle of a user's x xᵀ, row by row, as one column.
 
     A cell off the diagonal is sent once. So n items have n (n + 1) / 2 cells of the same value.
@@ -34,7 +34,7 @@ def triangle(places: Numbers, m: int, norm: float | None) -> Rows:
     ----------
     places : ascending places of the user's items among the m kept items, shape (n,)
     m : int, number of kept items
-    norm : float, L2 norm of the column if n > 0; None for ones, as integers
+    norm : float, L2 norm of the column if n > 0
     """
     first, second = np.triu_indices(places.size)
     i, j = places[first].astype(np.int64), places[second].astype(np.int64)
@@ -79,8 +79,6 @@ def closed_form(gram: Floats, reg: float) -> Floats:
     return np.asarray(weights)
 
 
-def _alike(indices: NDArray[np.int32], size: int, norm: float | None) -> Rows:
-    if norm is None:
-        return Rows(indices, np.ones((indices.size, 1), dtype=np.int64), size)
+def _alike(indices: NDArray[np.int32], size: int, norm: float) -> Rows:
     each = norm / np.sqrt(max(indices.size, 1))
     return Rows(indices, np.full((indices.size, 1), each), size)

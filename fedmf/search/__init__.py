@@ -6,8 +6,8 @@ training ratings alone.
 
 **A search costs privacy.** Each candidate is a whole federated training per fold. The server
 sees all sums of every training; a refit is one more training. A budget of noise would be spent
-again each time. So a model with `fedmf.aggregate.NoisySum`, or a setting ``epsilon``, raises
-SettingError, unless ``public=True`` states that the ratings are public.
+again each time. So a model with a setting ``epsilon`` raises SettingError, unless
+``public=True`` states that the ratings are public.
 """
 
 from __future__ import annotations

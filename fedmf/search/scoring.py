@@ -11,7 +11,6 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.aggregate import NoisySum
 from fedmf.data import Ratings, Split
 from fedmf.data.splits import random_folds
 from fedmf.errors import Diverged, SettingError
@@ -284,7 +283,7 @@ def refuse_noise(models: Iterable[Learner], public: bool) -> None:
         return
     for model in models:
         for name, value in model.get_params().items():
-            if isinstance(value, NoisySum) or (name in BUDGETS and value is not None):
+            if name in BUDGETS and value is not None:
                 raise SettingError(
                     f"{name} = {value!r} adds noise, and each training of a search would spend "
                     "its privacy budget again: choose the settings on public ratings, with "

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate, Aggregation, RoundAborted
-from fedmf.aggregate.noisy import is_noisy
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block, blocks
@@ -178,23 +177,13 @@ class Loop:
         )
         return Raters(counted.integers, len(counted.survivors) / users.size), counted
 
-    def check_exact(self) -> None:
-        """Raise SettingError if the sums of the training are to be differentially private."""
-        if is_noisy(self.aggregation):
-            raise SettingError(
-                "an exact mean of the ratings would not be differentially private: train a "
-                "model with a fixed mean, such as DPFedMF() or FedMF(mean=3.5)"
-            )
-
     def mean(self, ratings: Ratings) -> float:
         """Return the mean rating of the users of the first round, by a sum of two numbers.
 
         A user sends Σ (r − c) and a number of ratings, both divided by `LARGEST`, where c is
         the middle of the scale. An aborted sum is retried; after `rounds` aborted sums
-        RoundAborted is raised. Raises SettingError if the sums of a training are to be
-        differentially private, or are clipped.
+        RoundAborted is raised. Raises SettingError if the sum is clipped.
         """
-        self.check_exact()
         users, means = self.schedule.users(1, ratings.n_users), Means(ratings)
         for number in range(1, self.rounds + 1):
             try:

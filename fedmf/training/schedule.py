@@ -63,12 +63,10 @@ class Schedule(Settings):
     Parameters
     ----------
     seed
-        Seed, ≥ 0. The seed reveals the cohort of every round. If privacy relies on sampling,
-        the seed must be as secret as a key, and as hard to guess.
+        Seed, ≥ 0. The seed reveals the cohort of every round.
     cohort
         Users in a round: an int is their number, at least 3, a float is a fraction of all users
-        in (0, 1], None is all users. A fraction is rounded up to whole users, so pass the rate
-        ``size(n_users) / n_users`` to `fedmf.models.noise_multiplier`.
+        in (0, 1], None is all users. A fraction is rounded up to whole users.
     dropout : float, probability that a user drops out of a round, in [0, 1)
     """
 

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from fedmf.aggregate import (
     MixedSum,
-    NoisySum,
     PaillierSum,
     SecAggSum,
 )
+from fedmf.aggregate.noisy import NoisySum
 from fedmf.context import ContextTrainer, FedFM
+from fedmf.dp import DPFedMF
 from fedmf.errors import MissingExtra, SettingError, optional
 from fedmf.fcf import CF, FCF, Implicit
 from fedmf.masks import FedMMF, FMMask
@@ -91,6 +92,7 @@ CHANGED = [  # every object with settings, with other values than the defaults
     Trainer(FedALS(), SecAggSum(), rounds=3, cohort=0.5, callbacks=[print]),
     ContextTrainer(FedFM(k=3), rounds=3, dropout=0.25),
     FCF(Implicit(k=3), optimiser=Descent(rate=0.5), steps=2),
+    DPFedMF(SecAggSum(), rounds=2, epsilon=1.0, honest=0.5, dropout=0.25),
     Schedule(seed=3, cohort=0.5, dropout=0.25),
 ]
 

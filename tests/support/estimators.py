@@ -20,9 +20,8 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     ),
     "fedbpmf": lambda: fedmf.FedBPMF(k=2, rounds=2, burn_in=1),
     "fedmmf": lambda: fedmf.FedMMF(fedmf.MeanMask(), fedmf.Trainer(fedmf.FedMF(k=2), rounds=1)),
-    "dpease": lambda: fedmf.DPEase(
-        fedmf.PlainSum(clip=64.0), epsilon=None, reveals_profiles_to_peeling=True
-    ),
+    "dpease": lambda: fedmf.DPEase(where="central"),
+    "dpfedmf": lambda: fedmf.DPFedMF(where="central", rounds=2),
     "fedlr": lambda: ContextTrainer(FedLR(), rounds=1),
 }
 

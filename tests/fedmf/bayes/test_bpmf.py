@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedmf import FedBPMF, OneShotSum, PaillierSum, PlainSum, SecAggSum
-from fedmf.aggregate import NoisySum, RoundAborted
+from fedmf.aggregate import RoundAborted
 from fedmf.bayes.sample import Traits, profiles, standardised
 from fedmf.bayes.users import Sweep, message_shape
 from fedmf.data.blocks import Block
@@ -212,17 +212,6 @@ def test_checkpoint_of_another_training_raises(tmp_path):
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ModelError):
         made(rounds=10).fit(SPLIT.train, checkpoint=path)
-
-
-def test_noisy_sum_raises_from_a_checkpoint_too(tmp_path):
-    path, noisy = (
-        tmp_path / "chain",
-        NoisySum(inner=PlainSum(), clip_norm=1.0, noise_multiplier=0.1),
-    )
-    made(rounds=10).fit(SPLIT.train, checkpoint=path)
-    for checkpoint in (None, path):
-        with pytest.raises(SettingError):
-            made(noisy, rounds=10).fit(SPLIT.train, checkpoint=checkpoint)
 
 
 def test_absurd_draws_raise(monkeypatch):

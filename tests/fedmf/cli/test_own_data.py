@@ -10,7 +10,6 @@ import pytest
 
 from fedmf.cli.models import KINDS, load_model
 from fedmf.data import read_ratings
-from fedmf.models.dp import noise_multiplier
 from fedmf_command import call
 
 QUICK = ("--aggregation", "plain", "--rounds", "2")
@@ -92,8 +91,7 @@ def test_wrong_options_end_with_2_and_one_line(table, arguments, message):
 def test_every_model_trains_and_states_its_measures(model, table, tmp_path):
     out = tmp_path / "run"
     own = ("train", "--data", table, *COLUMNS, "--out", out, "--json")
-    noise = ("--epsilon", "8") if model == "dpfedmf" else ()
-    done = call(*own, *QUICK, "--model", model, *noise)
+    done = call(*own, *QUICK, "--model", model)
     result = json.loads(done.stdout)["result"]
     ranks = KINDS[model].ranks
     assert 0 <= result["ranking"]["precision"] <= 1
@@ -103,6 +101,7 @@ def test_every_model_trains_and_states_its_measures(model, table, tmp_path):
         assert result["rmse"] is None
     else:
         assert 0 < result["rmse"] < 4
+        assert ("head_rmse" in result) == (model == "dpfedmf")
     saved = (out / "model.fedmf").exists()
     assert saved == (model not in ("fedlr", "fedfm", "fednn"))
     second = saved and not ranks and model != "dpfedmf"
@@ -122,20 +121,19 @@ def test_noise_is_that_of_the_asked_epsilon(table):
     own = ("train", "--data", table, *COLUMNS, *QUICK, "--model", "dpfedmf")
     done = call(*own, "--epsilon", 4, "--dropout", 0.1, "--json")
     settings = json.loads(done.stdout)["settings"]
-    assert (settings["epsilon"], settings["delta"]) == (4.0, 1e-5)
     ease = call(*own[:3], *COLUMNS, *QUICK[:2], "--model", "dpease", "--dropout", 0.1, "--json")
     found = json.loads(ease.stdout)["settings"]
-    assert (found["epsilon"], found["delta"]) == (8.0, 1e-5)
-    assert found["hyper_parameters"]["honest"] == 0.8
-    how = settings["aggregation"]
-    assert how["noise_multiplier"] == noise_multiplier(4.0, 1e-5, 2)
-    assert (how["where"], how["honest"]) == ("distributed", 0.8)
-    assert how["inner"]["name"] == "PlainSum"
+    for epsilon, each in ((4.0, settings), (8.0, found)):
+        assert (each["epsilon"], each["delta"]) == (epsilon, 1e-5)
+        assert each["hyper_parameters"]["epsilon"] == epsilon
+        assert each["hyper_parameters"]["where"] == "distributed"
+        assert each["hyper_parameters"]["honest"] == 0.8
+        assert each["aggregation"]["name"] == "PlainSum"
+    assert settings["head"] is True
     shown = call(*own, "--epsilon", 4)
     assert "ε = 4, δ = 1e-05" in shown.stdout
-    for wrong in ((), ("--epsilon", 0)):
-        ran = call(*own, *wrong, code=2)
-        assert "--epsilon" in ran.stderr
+    ran = call(*own, "--epsilon", 0, code=2)
+    assert "epsilon" in ran.stderr
 
 
 @pytest.mark.parametrize("model", ["fedals", "fcf"])

@@ -99,7 +99,9 @@ def test_an_estimator_before_fit_raises(name: str) -> None:
 FORMER = {fedmf.FedBPMF: "posterior_", fedmf.DPEase: "weights_", ContextTrainer: "recommender_"}
 
 
-@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name != "fedmmf"])
+@pytest.mark.parametrize(
+    "name", [name for name in ESTIMATORS if name not in ("fedmmf", "dpfedmf")]
+)
 def test_former_name_of_the_model_warns(name: str) -> None:
     model, former = fitted(name), FORMER.get(type(ESTIMATORS[name]()), "factors_")
     with pytest.warns(DeprecationWarning, match=r"1\.1"):

@@ -8,15 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from fedmf import FedALS, FedBPMF, FedMF, FedMMF, Trainer
-from fedmf.aggregate import NoisySum, PlainSum, RoundAborted
+from fedmf import DPFedMF, FedALS, FedBPMF, FedMF, FedMMF, Trainer
+from fedmf.aggregate import RoundAborted
 from fedmf.context import ContextTrainer, FedLR
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_folds
 from fedmf.errors import DataError, Diverged, MissingExtra, SettingError
 from fedmf.fcf import FederatedCF, Implicit, ranking, tuned, views
-from fedmf.models.dp import DPFedMF
 from fedmf.search import Scores, cross_validate, search
 from fedmf.settings import Settings
 from fedmf.training import mae, rmse
@@ -236,19 +235,13 @@ def test_interrupted_refit_keeps_the_scores():
     assert (len(found.candidates), found.estimator) == (2, None)
 
 
-NOISY = NoisySum(inner=PlainSum(clip=1e5), clip_norm=1.0, noise_multiplier=0.1)
-
-
-@pytest.mark.parametrize("in_grid", [False, True])
-def test_noise_is_refused_unless_the_ratings_are_public(in_grid):
-    model = Trainer(DPFedMF(), PlainSum() if in_grid else NOISY, rounds=1)
-    grid = {"aggregation": [NOISY]} if in_grid else {"model__k": [1]}
+def test_noise_is_refused_unless_the_ratings_are_public():
+    model, grid = DPFedMF(where="central"), {"rounds": [1, 2]}
     with pytest.raises(SettingError):
         search(model, grid, RATINGS)
     assert search(model, grid, RATINGS, public=True).best.scores is not None
-    if not in_grid:
-        with pytest.raises(SettingError):
-            cross_validate(model, RATINGS, folds=2)
+    with pytest.raises(SettingError):
+        cross_validate(model, RATINGS, folds=2)
 
 
 class Private(Constant):

@@ -6,17 +6,17 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from fedmf.aggregate import NoisySum, PlainSum, RoundAborted
+from fedmf.aggregate import PlainSum, RoundAborted
 from fedmf.aggregate.vectors import Aggregate, Rows
 from fedmf.bayes import FedBPMF
 from fedmf.context import ContextTrainer, FedFM, FedLR
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
+from fedmf.dp import DPFedMF
 from fedmf.errors import Diverged, SettingError
 from fedmf.masks import FedMMF, LocalHead, MeanMask, NNMask, RidgeMask
 from fedmf.models import Factors, FedALS, FedMF
-from fedmf.models.dp import DPFedMF
 from fedmf.settings import Settings
 from fedmf.training import Schedule, Trainer, rmse
 from fedmf.training.loop import Loop, Means
@@ -46,8 +46,7 @@ def factorised(model, aggregation=WIDE):
 
 def noisy(train, test):
     entropy = np.random.default_rng(1).bytes
-    options = {"where": "central", "clip_norm": 2.0, "noise_multiplier": 0.1}
-    return factorised(DPFedMF(), NoisySum(inner=WIDE, entropy=entropy, **options))(train, test)
+    return DPFedMF(WIDE, where="central", entropy=entropy).fit(train, test)
 
 
 def masked(mask, *, offset=True):
@@ -165,7 +164,7 @@ def test_mean_is_summed_once_and_first(split, model):
         np.testing.assert_allclose(vector * 4096, [(values - 3).sum(), values.size])
 
 
-@pytest.mark.parametrize("model", [replace(STEPS, mean=3.5), ZERO, DPFedMF()], ids=repr)
+@pytest.mark.parametrize("model", [replace(STEPS, mean=3.5), ZERO], ids=repr)
 def test_known_mean_is_not_summed(split, model):
     watched = Watched()
     Trainer(model, watched, rounds=1).fit(split.train)

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import PHASES
+from fedmf.aggregate.noisy import noise_multiplier
 from fedmf.context import ContextTrainer, FedLR
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import SettingError
 from fedmf.fcf import ranking
 from fedmf.models import FedMF
-from fedmf.models.dp import noise_multiplier
 from fedmf.training import Schedule, Trainer
 from fedmf.training.schedule import Draw
 
@@ -97,7 +97,7 @@ def test_functions_compute_with_pythons_numbers():
         lambda: ContextTrainer(FedLR),
         lambda: Trainer(callbacks=print),
         lambda: Trainer(callbacks=[3]),
-        lambda: noise_multiplier(1.0, 1e-5, 1, sampling_rate="1"),
+        lambda: noise_multiplier("1", 1e-5, 1),
     ],
 )
 def test_parts_of_wrong_types_raise_setting_errors(make):

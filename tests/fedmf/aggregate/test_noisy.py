@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest, norm
 
-from fedmf import SecAggSum, Trainer
-from fedmf.aggregate import NoisySum, PlainSum, RoundAborted
+from fedmf import SecAggSum
+from fedmf.aggregate import PlainSum, RoundAborted
+from fedmf.aggregate.noisy import NoisySum, noise_multiplier
 from fedmf.aggregate.vectors import Rows, Vectors
-from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
-from fedmf.models import FedMF
-from fedmf.models.dp import DPFedMF, noise_multiplier
+from secagg import FixedPoint, Noise, RoundParams
+from secagg.privacy import Budget, Loss
 from watched_sum import Kept
 
 WIDE = PlainSum(clip=1e5)
@@ -55,38 +56,6 @@ def delta_of(z, epsilon):
 def test_multiplier_is_that_of_the_analytic_gaussian(epsilon, rounds):
     z = noise_multiplier(epsilon, 1e-5, rounds)
     assert delta_of(z / math.sqrt(rounds), epsilon) == pytest.approx(1e-5, rel=1e-6)
-    assert noise_multiplier(epsilon, 1e-5, rounds, where="central") == z
-    assert noise_multiplier(epsilon, 1e-5, rounds, where="local") == 2 * z
-
-
-def renyi_wor(q, z, alpha):
-    """Wang, Balle and Kasiviswanathan 2019, theorem 9, for the Gaussian mechanism: no tighter.
-
-    min over the two forms of the second term; the terms of higher order in full.
-    """
-
-    def divergence(j):
-        return j / (2 * z**2)
-
-    second = min(4 * math.expm1(divergence(2)), 2 * math.exp(divergence(2)))
-    total = 1 + q**2 * math.comb(alpha, 2) * second
-    for j in range(3, alpha + 1):
-        total += q**j * math.comb(alpha, j) * 2 * math.exp((j - 1) * divergence(j))
-    return math.log(total) / (alpha - 1)
-
-
-def test_multiplier_of_sampled_cohorts_is_smaller_and_enough():
-    """The z of a tenth of the users is within the older, looser bound and less than for all."""
-    epsilon, delta, rounds, q = 1.0, 1e-5, 50, 0.1
-    z = noise_multiplier(epsilon, delta, rounds, sampling_rate=q)
-    assert z < noise_multiplier(epsilon, delta, rounds)
-    loose = min(
-        rounds * renyi_wor(q, z / 2, alpha) + math.log(1 / delta) / (alpha - 1)
-        for alpha in range(2, 200)
-    )
-    assert epsilon < loose < 3.5 * epsilon
-    almost_all = noise_multiplier(epsilon, delta, 5, sampling_rate=0.99)
-    assert almost_all == noise_multiplier(epsilon, delta, 5)
 
 
 @given(
@@ -122,10 +91,10 @@ def test_only_tables_longer_than_the_clip_are_clipped():
 
 @pytest.mark.parametrize(
     ("where", "n_users", "deviation"),
-    [("central", 5, 3.0), ("distributed", 5, 3.0), ("local", 5, 3.0 * math.sqrt(5))],
+    [("central", 5, 3.0), ("distributed", 5, 3.0)],
 )
 def test_noise_in_the_sum_has_the_requested_deviation(where, n_users, deviation):
-    """σ = z · C = 1.5 · 2 in the sum, and √n as much where each user adds all of it."""
+    """σ = z · C = 1.5 · 2 in the sum."""
     zeros = {u: Rows(np.array([0], np.int32), np.zeros((1, 4)), 5000) for u in range(n_users)}
     vectors = Vectors(zeros, zeros.__getitem__, (5000, 4))
     total = noisy(where, z=1.5, seed=3).sum(vectors, dropouts={})
@@ -138,12 +107,11 @@ def test_noise_in_the_sum_has_the_requested_deviation(where, n_users, deviation)
 
 
 def test_unrated_rows_have_noise():
-    for where in ("distributed", "local"):
-        spy = Kept(clip=1e5)
-        noisy(where, inner=spy).sum(tables(4), dropouts={})
-        assert all((vector != 0).all() for vector in spy.sums[0])
-        scaled = np.array(spy.sums[0]) * 2**16
-        np.testing.assert_array_equal(scaled, np.rint(scaled))
+    spy = Kept(clip=1e5)
+    noisy("distributed", inner=spy).sum(tables(4), dropouts={})
+    assert all((vector != 0).all() for vector in spy.sums[0])
+    scaled = np.array(spy.sums[0]) * 2**16
+    np.testing.assert_array_equal(scaled, np.rint(scaled))
 
 
 def test_check30_dropouts_leave_the_noise_of_the_honest():
@@ -157,7 +125,7 @@ def test_check30_dropouts_leave_the_noise_of_the_honest():
         aggregation.sum(vectors, dropouts={**gone, 4: "share_keys"})
 
 
-@pytest.mark.parametrize("where", ["central", "distributed", "local"])
+@pytest.mark.parametrize("where", ["central", "distributed"])
 @pytest.mark.parametrize("wrong", [lambda n: b"", lambda n: bytes(2 * n), lambda n: n])
 def test_entropy_of_wrong_length_or_type_raises(where, wrong):
     aggregation = replace(noisy(where), entropy=wrong)
@@ -165,7 +133,7 @@ def test_entropy_of_wrong_length_or_type_raises(where, wrong):
         aggregation.sum(tables(3), dropouts={})
 
 
-@pytest.mark.parametrize("where", ["central", "distributed", "local"])
+@pytest.mark.parametrize("where", ["central", "distributed"])
 def test_secure_sums_give_the_same_noisy_integers(where):
     vectors = tables(5)
     plain = noisy(where, inner=PlainSum(clip=100.0)).sum(vectors, dropouts={})
@@ -181,56 +149,13 @@ def test_default_entropy_is_the_operating_systems():
     assert first.digest != aggregation.sum(tables(3), dropouts={}).digest
 
 
-def test_training_runs_under_noise_and_counts_nothing():
-    ratings = simulate(20, 30, 300, seed=0)
-    trainer = Trainer(DPFedMF(k=2), noisy(z=0.1, clip=1.0), rounds=2).fit(ratings)
-    assert trainer.history_.last.trained_items is None
-    assert trainer.history_.last.train_rmse < 1.5
-    with pytest.raises(SettingError, match="min_raters=1"):
-        Trainer(FedMF(mean=3.5), rounds=1, aggregation=noisy()).fit(ratings)
-
-
-class Wrapped:
-    """Aggregation of one's own around another one."""
-
-    def __init__(self, inner):
-        self.inner = inner
-
-    def sum(self, vectors, **options):
-        return self.inner.sum(vectors, **options)
-
-    def count(self, vectors, **options):
-        return self.inner.count(vectors, **options)
-
-
-@pytest.mark.parametrize("wrap", [lambda one: one, Wrapped, lambda one: Wrapped(Wrapped(one))])
-def test_mean_under_noise_is_not_summed(wrap):
-    """A sum more than the rounds would not be accounted for."""
-    ratings, steps = simulate(20, 30, 300, seed=0), {"update": "paper", "min_raters": 1}
-    with pytest.raises(SettingError, match="DPFedMF"):
-        Trainer(FedMF(**steps), wrap(noisy()), rounds=1).fit(ratings)
-    steps["rate"] = 0.01
-    Trainer(FedMF(**steps, mean=3.5), wrap(noisy(z=0.1)), rounds=1).fit(ratings)
-    Trainer(FedMF(**steps), wrap(WIDE), rounds=1).fit(ratings)
-
-
-def test_server_steps_against_the_noisy_sum():
-    q, total = np.array([[1.0], [2.0]]), np.array([[4.0], [-3.0]])
-    moved = DPFedMF(k=1, rate=0.1).server_step(q, total, None)
-    np.testing.assert_allclose(moved, [[0.6], [2.3]])
-
-
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: noisy("local", honest=0.5),
-        lambda: noisy(inner="plain"),
+        lambda: noisy("local"),
         lambda: noise_multiplier(1.0, 1.0, 1),
         lambda: noise_multiplier(1.0, 1e-5, 0),
-        lambda: noise_multiplier(1.0, 1e-5, 1, sampling_rate=0.5, where="local"),
-        lambda: DPFedMF(min_raters=3),
-        lambda: DPFedMF(mean=None),
-        lambda: DPFedMF(update="paper"),
+        lambda: noise_multiplier(0.0, 1e-5, 1),
     ],
 )
 def test_settings_out_of_range_raise(make):
@@ -240,12 +165,12 @@ def test_settings_out_of_range_raise(make):
 
 @pytest.mark.check(14)
 def test_check14_the_tail_of_the_noise_must_fit_the_encoding():
-    """2 + 12 · 2 of each user, with the noise of all in each vector: 26 and not 25.9."""
-    noisy("local", inner=PlainSum(clip=26.0)).sum(tables(3), dropouts={})
-    with pytest.raises(SettingError, match=r"clip = 25\.9 .* 26$"):
-        noisy("local", inner=PlainSum(clip=25.9)).sum(tables(3), dropouts={})
+    """2 + 12 · 2 / √4 of each of 4 users: 14 and not 13.9."""
+    noisy("distributed", inner=PlainSum(clip=14.0)).sum(tables(4), dropouts={})
+    with pytest.raises(SettingError, match=r"clip = 13\.9 .* 14$"):
+        noisy("distributed", inner=PlainSum(clip=13.9)).sum(tables(4), dropouts={})
     with pytest.raises(SettingError, match="fractional_bits"):
-        noisy("local", z=1e-5).sum(tables(3), dropouts={})
+        noisy("distributed", z=1e-5).sum(tables(3), dropouts={})
     with pytest.raises(SettingError, match="clip"):
         noisy("central", inner=PlainSum(clip=1.9)).sum(tables(3), dropouts={})
 
@@ -314,3 +239,30 @@ def test_users_who_drop_out_leave_the_others_noise():
     secure = noisy("distributed", honest=0.5, inner=SecAggSum(threshold=4, **wide))
     one, other = (each.sum(tables(6), dropouts=gone) for each in (plain, secure))
     assert one.digest == other.digest
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_noise_is_that_of_clients_and_within_their_budget(epsilon):
+    """A client of secagg adds the same share, and a ledger allows as many sums and no more.
+
+    σ of `noise_multiplier` is exact. So the noise of a budget, which sets parts of ε and δ
+    aside, is larger by less than 2^−10.
+    """
+    users, sums, norm = 64, 5, 1.0
+    sigma = noise_multiplier(epsilon, 1e-5, sums) * (1 + 2.0**-10)
+    steps = 2.0**16 * sigma
+    encoding = FixedPoint(1024.0, 16)
+    params = RoundParams(
+        n_clients=users,
+        length=1,
+        threshold=users,
+        encoding=encoding,
+        noise=Noise(math.hypot(steps, 12**-0.5)),
+        min_survivors=users,
+    )
+    own = noisy("distributed", z=sigma, clip=norm)._share(users)
+    assert abs(own.scaled - params.share.scaled) <= 1
+    # of a vector of norm 1, not of the encoding's largest
+    mu = Loss.of(params).squares * Fraction(norm * 2**16) ** 2 / encoding.max_encoded**2
+    budget = Budget(epsilon, 1e-5)
+    assert sums * mu <= budget.squares < (sums + 1) * mu

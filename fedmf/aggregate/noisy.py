@@ -17,7 +17,6 @@ from fedmf.aggregate.vectors import Aggregate, Rows, Vectors
 from fedmf.errors import SettingError
 from fedmf.settings import (
     Count,
-    NotNegative,
     Positive,
     ProperFraction,
     Settings,
@@ -25,6 +24,7 @@ from fedmf.settings import (
     check,
     part_of,
 )
+from secagg.encoding.encoding import take
 from secagg.privacy.gaussian import sigma_of
 from secagg.protocol.noise import LARGEST_SHARE, LEAST_SHARE, STEPS, Share
 
@@ -69,7 +69,7 @@ class NoisySum(Settings):
         Sum of the clipped tables. Its clip must leave room for the noise that users add.
     clip_norm : float, C > 0, the greatest L2 norm of a table; longer tables are scaled down
     noise_multiplier
-        z ≥ 0: noise of standard deviation σ = z · C, from `noise_multiplier`.
+        z > 0: noise of standard deviation σ = z · C, from `noise_multiplier`.
     where
         ``"central"``: a trusted party that knows the exact sum adds N(0, σ²).
         ``"distributed"``: each user adds a share of that noise before sending. Under secure
@@ -86,7 +86,7 @@ class NoisySum(Settings):
 
     inner: IntegerSum
     clip_norm: Positive
-    noise_multiplier: NotNegative
+    noise_multiplier: Positive
     where: Where = "distributed"
     honest: UpToOne = 1.0
     entropy: Callable[[int], bytes] = os.urandom
@@ -99,8 +99,8 @@ class NoisySum(Settings):
         ------
         SettingError
             If the clip of `inner` is too small for the noise. If the fractional_bits of `inner`
-            are too few or too many for the noise. If `entropy` returns no bytes, a wrong number
-            of bytes, or the same bytes again.
+            are too few or too many for the noise. If `entropy` returns a wrong number of bytes,
+            or the same bytes again.
         RoundAborted
             If fewer users are left than `honest` requires, or the sum of `inner` is aborted.
         """
@@ -108,13 +108,20 @@ class NoisySum(Settings):
         if self.where == "central":
             self._check_room(0.0)
             share, (key,) = self._share(1), self._keys(1)
-            total = self.inner.sum(tables, dropouts=dropouts, session=session)
-            return with_noise(total, drawn(share, key, total.integers.size), self.inner)
-        users = honest_users(self.honest, vectors, dropouts)
+            exact = self.inner.sum(tables, dropouts=dropouts, session=session)
+            integers = exact.integers + _drawn(share, key, exact.integers.size)
+            total = self.inner.encoding.decode_integers(integers)
+            return replace(exact, integers=integers, sum=total)
+        users, left = part_of(self.honest, len(vectors)), len(in_the_sum(vectors, dropouts))
+        if left < users:
+            raise RoundAborted(
+                f"{left} users are left, fewer than the noise of the sum needs: {users}"
+            )
         self._check_room(self.noise_multiplier * self.clip_norm / math.sqrt(users))
         share = self._share(users)
         keys = dict(zip(sorted(vectors), self._keys(len(vectors)), strict=True))
-        noisy = noised(tables, lambda user, size: drawn(share, keys[user], size), self.inner)
+        scale = self.inner.encoding.scale
+        noisy = _noised(tables, lambda user, size: _drawn(share, keys[user], size), scale)
         return self.inner.sum(noisy, dropouts=dropouts, session=session)
 
     def _clipped(self, rows: Rows) -> Rows:
@@ -136,11 +143,9 @@ class NoisySum(Settings):
                 f"included: raise it to {math.ceil(needed)}"
             )
 
-    def _share(self, users: int) -> Share | None:
-        """Return the noise of each of `users` users, who have σ together; None for σ = 0."""
+    def _share(self, users: int) -> Share:
+        """Return the noise of each of `users` users, who have σ together."""
         sigma = Fraction(self.noise_multiplier * self.clip_norm * self.inner.encoding.scale)
-        if not sigma:
-            return None
         # as private as Gaussian noise of variance σ²: docs/privacy.md, "On the grid"
         square = (sigma**2 + Fraction(1, 12)) * STEPS**2 / users
         scaled = math.isqrt(math.ceil(square) - 1) + 1
@@ -154,7 +159,7 @@ class NoisySum(Settings):
         return Share(scaled)
 
     def _keys(self, count: int) -> list[bytes]:
-        keys = [random_bytes(self.entropy, KEY) for _ in range(count)]
+        keys = [take(self.entropy, KEY) for _ in range(count)]
         # with a common key, knowing a user's noise is knowing all noise
         if len(set(keys)) < count or not self._used.isdisjoint(keys):
             raise SettingError(
@@ -165,24 +170,14 @@ class NoisySum(Settings):
         return keys
 
 
-def honest_users(honest: float, vectors: Vectors, dropouts: Dropouts) -> int:
-    """Return the number of users with enough noise; RoundAborted if fewer are left."""
-    least, left = part_of(honest, len(vectors)), len(in_the_sum(vectors, dropouts))
-    if left < least:
-        raise RoundAborted(
-            f"{left} users are left, fewer than the noise of the sum needs: {least}"
-        )
-    return least
-
-
-def noised(
-    tables: Vectors, noise: Callable[[int, int], NDArray[np.int64]], inner: IntegerSum
+def _noised(
+    tables: Vectors, noise: Callable[[int, int], NDArray[np.int64]], scale: float
 ) -> Vectors:
-    """Return the tables with noise that each user adds, in steps of the grid of `inner`.
+    """Return the tables with noise that each user adds, in steps of 1 / scale.
 
     `noise` is a function from the id of a user and a number of elements to as many integers.
     """
-    everything, scale = np.arange(tables.shape[0], dtype=np.int32), inner.encoding.scale
+    everything = np.arange(tables.shape[0], dtype=np.int32)
 
     def noisy(user: int) -> Rows:
         table = tables[user].dense().reshape(tables.shape)
@@ -192,32 +187,6 @@ def noised(
     return Vectors(tables, noisy, tables.shape)
 
 
-def drawn(share: Share | None, key: bytes, size: int) -> NDArray[np.int64]:
-    """Return the first `size` ≥ 1 numbers of a key's stream of noise; zeros without noise."""
-    if share is None:
-        return np.zeros(size, dtype=np.int64)
+def _drawn(share: Share, key: bytes, size: int) -> NDArray[np.int64]:
+    """Return the first `size` ≥ 1 numbers of a key's stream of noise."""
     return np.concatenate([block.copy() for block in share.blocks(key, 0, size)])
-
-
-def with_noise(exact: Aggregate, noise: NDArray[np.int64], inner: IntegerSum) -> Aggregate:
-    """Return the sum with noise that a trusted party adds to the integers."""
-    integers = exact.integers + noise
-    return replace(exact, integers=integers, sum=inner.encoding.decode_integers(integers))
-
-
-def random_bytes(entropy: Callable[[int], bytes], size: int) -> bytes:
-    """Return `size` bytes of entropy; SettingError for another number of bytes, or no bytes."""
-    given = entropy(size)
-    try:
-        data = bytes(memoryview(given))  # bytes(7) would be seven zeros
-    except TypeError:
-        raise SettingError(
-            f"entropy returned {type(given).__name__} instead of bytes: pass a function such "
-            "as os.urandom"
-        ) from None
-    if len(data) != size:
-        raise SettingError(
-            f"entropy returned {len(data)} bytes instead of {size}: pass a function that "
-            "returns the requested number, such as os.urandom"
-        )
-    return data

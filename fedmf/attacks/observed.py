@@ -100,7 +100,7 @@ def train(
 def count_raters(ratings: Ratings) -> NDArray[np.int64]:
     """Return the number of raters of each item, from a secure sum over all users."""
     everyone = np.arange(ratings.n_users)
-    return Loop(SecAggSum(), Schedule(), 1).count(ratings, 1, everyone)[0].counts
+    return Loop(SecAggSum(), Schedule(), 1).count(1, everyone, ratings)[0].counts
 
 
 def in_the_clear(of: TrainingRound, user: int, centre: Floats | float = 0.0) -> Seen:

@@ -51,10 +51,10 @@ class FedBPMF(Scheduled):
     """Bayesian matrix factorisation of ratings, by Gibbs sampling through secure sums.
 
     See `fedmf.bayes` for the model. Per round a user sends (b + 1) (b + 4) / 2 numbers for each
-    item, b factors and the bias being drawn, and 2 k² + 5 k + 6 more. **Catalogues of more than
+    item, b factors and the bias being drawn, and 2 k² + 5 k + 7 more. **Catalogues of more than
     10,000 items are trained in 240 rounds of b = 3 factors**, or 14 numbers an item; smaller
-    catalogues in 120 rounds of all factors, or 170 numbers. Before the first round two sums
-    give the raters of each item and the mean rating.
+    catalogues in 120 rounds of all factors, or 170 numbers. Before the first round sums
+    give the mean rating, and the raters of items and of buckets of items with few raters.
 
     The defaults were chosen on a tenth of the training ratings of ml-100k, 80/20, seed 0.
 
@@ -74,7 +74,7 @@ class FedBPMF(Scheduled):
     samples
         Greatest number S of draws that the model keeps, evenly spaced. S draws need
         4 S d (n + m) bytes for n users and m items: 21 MB for ml-100k.
-    min_raters : int, see `FedMF`; items with fewer raters are drawn from their prior
+    min_raters : int, see `FedMF`; items with fewer raters share the rows of messages
     aggregation
         Sum of the users' moments, `PlainSum()` by default. A clip of at least 16 suits all
         ratings; a clipped sum raises SettingError.
@@ -171,7 +171,7 @@ class FedBPMF(Scheduled):
             `Diverged` if the draws leave the scale.
         DataError
             If `train` or `test` has no rating, or `features` lacks or exceeds a row per item.
-            Also if no item has `min_raters` raters.
+            Also if no item or bucket of items has `min_raters` raters.
         ModelError
             If the checkpoint is damaged, or of another training. Also if `start` knows no item,
             is no model of ratings, or no `Factors` or `Posterior` at all.
@@ -255,6 +255,6 @@ class FedBPMF(Scheduled):
             mine, theirs = shared_items(train, earlier)
             width = min(earlier.k, self.k)
             items[mine, :width] = earlier.item_factors[theirs, :width]
-        nobody, prior = np.zeros((train.n_users, d)), Prior.standard(d)
+        nobody, prior = np.zeros((train.n_users, d)), Prior.start(d)
         links = Link.none(f, d), Link.none(d - 1, d)
         return Chain(nobody, items, np.ones(train.n_users), 1.0, prior, prior, *links)

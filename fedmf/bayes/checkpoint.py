@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fedmf.bayes.pools import Pools
 from fedmf.bayes.sample import SAMPLES, Chain, Traits, samples_of, tables_of
 from fedmf.data import Features, Ratings
 from fedmf.errors import ModelError
@@ -38,6 +39,8 @@ FORM: Form = {
     "mean": (np.float64,),
     "round": (np.int64,),
     "counts": (np.int64,),
+    "item_counts": (np.int64,),
+    "rows": (np.int64,),
     "share": (np.float64,),
     "train_guesses": (np.float64,),
     "test_guesses": (np.float64,),
@@ -105,7 +108,8 @@ class Checkpoint:
             )
         *samples, last = samples_of(tables)
         counts = tables["counts"]
-        raters = Raters(counts, float(tables["share"])) if counts.size else None
+        share, items, rows = float(tables["share"]), tables["item_counts"], tables["rows"]
+        raters = Pools(counts, share, items, rows) if counts.size else None
         traits = Traits(tables["item_traits"], tables["embedding"])
         guesses = tables["train_guesses"], tables["test_guesses"]
         users = last.users.astype(np.float64)
@@ -130,7 +134,8 @@ class Checkpoint:
             yield one
 
     def _write(self, now: Begun) -> None:
-        chain, raters, none = now.chain, now.raters, np.zeros((0, 0))
+        chain, none, nothing = now.chain, np.zeros((0, 0)), np.zeros(0, dtype=np.int64)
+        pools = now.raters if isinstance(now.raters, Pools) else None
         tables: dict[str, Any] = tables_of((*chain.samples, chain.sample)) | {
             "items_now": chain.items,
             "weights_now": chain.weights,
@@ -140,8 +145,10 @@ class Checkpoint:
             "history": np.array(json.dumps([asdict(one) for one in now.records])),
             "mean": np.array(now.mean),
             "round": np.array(chain.round),
-            "counts": np.zeros(0, dtype=np.int64) if raters is None else raters.counts,
-            "share": np.array(0.0 if raters is None else raters.share),
+            "counts": nothing if pools is None else pools.counts,
+            "item_counts": nothing if pools is None else pools.items,
+            "rows": nothing if pools is None else pools.rows,
+            "share": np.array(0.0 if pools is None else pools.share),
             "train_guesses": chain.guesses[0],
             "test_guesses": chain.guesses[1] if self._tested else np.zeros(0),
         }

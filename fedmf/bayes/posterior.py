@@ -166,8 +166,10 @@ class Posterior(Stored):
         rng = np.random.default_rng(seed)
         profile = profiles(block, self.embedding)
         samples, weight = [], np.ones(1)
-        for one in self.samples:  # each draw continues the Gibbs sampler of (p, b) and w
-            normal = rng.standard_normal((1, one.items.shape[1]))
+        normal = np.zeros((1, self.k + 1))
+        for s, one in enumerate(self.samples):  # the Gibbs sampler of (p, b) and w
+            # the noise of every second draw is opposite, so that it cancels in their mean
+            normal = -normal if s % 2 else rng.standard_normal(normal.shape)
             table, noise = one.items.astype(np.float64), one.noise * weight
             prior = one.user_prior
             centre = prior.mean + profile @ one.user_link.weights

@@ -4,7 +4,8 @@ Implicit feedback gives features from the pairs of user and rated item, without 
 server computes the features in each round of the second half of the burn-in, from the sums
 of that round. Then the features stay. The features of an item are the popularity and the mean
 factors of the raters, beside the public features f_i. Users compute g_u = Σ e_i / (n_u + 20)
-over their n_u rated items; the e_i are the standardised factors of the round before. Rated
+over their n_u rated items. The e_i are the standardised factors of the round before, less their
+mean over all ratings, so that a user with few ratings has the profile of the mean user. Rated
 items as features of a user are due to Koren, "Factorization meets the neighborhood", KDD 2008,
 section 4. As these features come from the ratings, the draws are from no joint posterior
 distribution: docs/bayes.md has the effect.
@@ -89,7 +90,9 @@ class Traits:
         table = np.zeros((len(items), items.shape[1] + 1)) if before is None else before.items
         table = table.copy()
         table[:, [0, *(1 + factors)]] = standardised(np.column_stack((np.log1p(raters), apart)))
-        return cls(table, np.where(total > 0, standardised(items), 0.0))
+        around, share = standardised(items), np.where(total[:, 0] > 0, raters, 0.0)
+        around -= share @ around / max(share.sum(), 1.0)
+        return cls(table, np.where(total > 0, around, 0.0))
 
 
 def standardised(table: Floats) -> Floats:

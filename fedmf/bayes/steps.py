@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fedmf.aggregate import Aggregate
 from fedmf.bayes import gaussian
 from fedmf.bayes.gaussian import Floats, Link, Prior
+from fedmf.bayes.pools import Pools
 from fedmf.bayes.sample import Chain, Traits, predictions, profiles
 from fedmf.bayes.users import HIGH, UNIT, Sweep
 from fedmf.data import Ratings
@@ -18,7 +19,7 @@ from fedmf.data.internal import to_public
 from fedmf.errors import DataError, Diverged
 from fedmf.models.federated import Raters
 from fedmf.training.history import RoundRecord, mae, rmse
-from fedmf.training.loop import Training
+from fedmf.training.loop import Counted, Training
 from fedmf.training.schedule import Draw
 
 ROWS_PER_FACTOR = 10  # users and items without which there is no implicit feedback
@@ -59,19 +60,27 @@ class Sweeps(Training[Chain, Sweep]):
         self.mean, self.seed, self.min_raters, self.scale = mean, seed, min_raters, scale
         self.block, self.needs_counts = block, min_raters > 1
         self._kept, self._burn_in = frozenset(kept), burn_in
-        self._trained: tuple[Raters | None, Ratings] = (None, ratings)
+        self._trained: tuple[Pools | None, Ratings] = (None, ratings)
         self._profiles: tuple[Ratings, Traits | None, Floats] | None = None
 
+    def count(self, of: Callable[..., Counted]) -> tuple[Raters, Sequence[Aggregate]]:
+        """Count the raters of items, and then of rows if items share rows; see `Pools`."""
+        raters, first = of(self.ratings)
+        pools = Pools.of(raters, self.min_raters)
+        if not pools.pooled.any():
+            return pools, (first,)
+        again, second = of(pools.ratings(self.ratings), "count of pools")
+        return pools.with_counts(again, self.min_raters), (first, second)
+
     def local_steps(self, state: Chain, raters: Raters | None) -> Sweep:
-        """Return the users' part of the next sweep; ratings of untrained items are left out."""
-        if raters is not None and raters is not self._trained[0]:
-            enough = raters.at_least(self.min_raters)[self.ratings.items]
-            if not enough.any():  # the hyper-prior without an item is too wide to predict with
+        """Return the users' part of the next sweep, over the ratings of rows; see `Pools`."""
+        if isinstance(raters, Pools) and raters is not self._trained[0]:
+            if not raters.counts.any():  # a hyper-prior without a row is too wide
                 raise DataError(
-                    f"no item of {self.ratings.name} has {self.min_raters} raters in a round: "
-                    "lower min_raters"
+                    f"no item of {self.ratings.name} has {self.min_raters} raters in a round, "
+                    "nor do several items together: lower min_raters"
                 )
-            self._trained = raters, self.ratings.take(enough)
+            self._trained = raters, raters.ratings(self.ratings)
         ratings = self._trained[1]
         if self._profiles is None or self._profiles[:2] != (ratings, state.traits):
             self._profiles = ratings, state.traits, _profiles(ratings, state)
@@ -97,19 +106,21 @@ class Sweeps(Training[Chain, Sweep]):
         n, columns = float(self.ratings.n_users), steps.columns
         table = total.sum.reshape(steps.shape) * (UNIT * n / len(total.survivors))
         moments, shifts = np.split(table[:m], [-columns.size], axis=1)
-        own, size = table[m:].reshape(-1), 2 * d - 1  # of y
-        end = size * (size + 1) // 2
-        sums, products = own[end : end + size], gaussian.symmetric(own[:end], size)
-        count, squares = own[end + size : end + size + 4].reshape(2, 2) @ (HIGH, 1.0)
+        own, end = table[m:].reshape(-1), d * (2 * d + 1)
+        whole = gaussian.symmetric(own[:end], 2 * d)  # of y
+        products, sums, active = whole[:-1, :-1], whole[-1, :-1], max(whole[-1, -1], 1.0)
+        count, squares = own[end : end + 4].reshape(2, 2) @ (HIGH, 1.0)
         weighted = moments[:, -columns.size :]  # Σ w z, of which the last is Σ w
         seen = weighted[:, -1] > 0
         if self._due(state, min(len(total.survivors), int(seen.sum()))):
-            state = self._with_traits(state, columns[:-1], weighted, sums[: d - 1] / n)
+            state = self._with_traits(state, columns[:-1], weighted, sums[: d - 1] / active)
         noise = gaussian.draw_noise(rng, count, squares)
         user_prior, user_link = gaussian.draw_linked_prior(
-            rng, n, sums, products, state.user_link
+            rng, active, sums, products, state.user_link
         )
-        features = self._features(state)
+        pools, features = self._trained[0], self._features(state)
+        if pools is not None:
+            features = pools.means(features)
         rest = (state.items - features @ state.link.weights)[seen]
         item_prior = gaussian.draw_prior(
             rng, float(seen.sum()), rest.sum(axis=0), rest.T @ rest, state.link
@@ -121,6 +132,10 @@ class Sweeps(Training[Chain, Sweep]):
         items = gaussian.draw_columns(
             rng, state.items, columns, around, noise * moments, noise * shifts
         )
+        if pools is not None:
+            items = pools.of_rows(items)
+        if state.traits is not None:
+            user_prior = user_prior.rated(items, weighted[:, -1])
         users, weights = steps.drawn
         chain = replace(
             state,
@@ -148,8 +163,9 @@ class Sweeps(Training[Chain, Sweep]):
         self, state: Chain, factors: NDArray[np.intp], weighted: Floats, mean: Floats
     ) -> Chain:
         """Return the state with implicit feedback from the round's sums; see `Traits.of`."""
-        known = self._trained[0]  # counts the raters of untrained items, too
-        raters = weighted[:, -1] if known is None else known.counts / known.share
+        pools, raters = self._trained[0], weighted[:, -1]
+        if pools is not None:
+            raters, weighted = pools.items / pools.share, pools.of_rows(weighted)
         traits = Traits.of(state.items[:, :-1], raters, factors, weighted, mean, state.traits)
         link = state.link
         if state.traits is None:
@@ -183,9 +199,8 @@ class Sweeps(Training[Chain, Sweep]):
 
     def measured(self, record: RoundRecord, state: Chain, raters: Raters | None) -> RoundRecord:
         """Return the record with the errors of the average of all draws kept so far."""
-        if raters is not None:
-            trained = int(raters.at_least(self.min_raters).sum())
-            record = replace(record, trained_items=trained)
+        if isinstance(raters, Pools):
+            record = replace(record, trained_items=int((raters.rows >= 0).sum()))
         if not state.guesses:
             return record
         share = 1 / max(len(state.samples), 1)

@@ -27,8 +27,9 @@ class Sweep(LocalSteps):
 
     Let z be the round's columns of (p_u, 1), with the residual e and the user's weight w. The
     message has a row for each rated item: the lower triangle of w z zᵀ, and w z e. Let y =
-    (p_u, b_u, g_u) of the user. A few more rows have the lower triangle of y yᵀ, y, the number
-    of ratings and Σ w e², and then zeros. All numbers are divided by `UNIT`.
+    (p_u, b_u, g_u, 1) of the user, or 0 without a rating, as such a draw tells nothing of the
+    prior. A few more rows have the lower triangle of y yᵀ, the number of ratings and Σ w e²,
+    and then zeros. All numbers are divided by `UNIT`.
 
     Parameters
     ----------
@@ -83,11 +84,12 @@ class Sweep(LocalSteps):
         moments = weights[:, None] / UNIT * np.concatenate((lower(z), z), axis=1)
         np.take(moments, whose, axis=0, out=rated, mode="clip")  # writes without a buffer
         rated[:, -self.columns.size :] *= errors[:, None]
-        y = np.concatenate((users, self._profiles[block.users]), axis=1)
+        y = np.column_stack((users, self._profiles[block.users], np.ones(len(users))))
+        y *= (block.counts > 0)[:, None]
         squares = weights * np.bincount(whose, errors * errors, len(users))
         whole, rest = np.divmod(np.column_stack((block.counts, squares)) / UNIT, 1.0)
         digits = np.stack((whole / HIGH, rest), axis=2).reshape(len(users), 4)
-        about = np.concatenate((lower(y) / UNIT, y / UNIT, digits), axis=1)
+        about = np.concatenate((lower(y) / UNIT, digits), axis=1)
         own[:, : about.shape[1]] = about
         own[:, about.shape[1] :] = 0.0
         more = np.tile(np.arange(m, rows, dtype=np.int32), len(users))
@@ -117,9 +119,9 @@ def message_shape(m: int, k: int, block: int) -> tuple[int, int]:
     m : number of items
     k, block : number of factors of an item, and of the factors that a round draws
     """
-    size = 2 * k + 1  # of y
+    size = 2 * k + 2  # of y
     width = (block + 1) * (block + 4) // 2
-    return m + -(-(size * (size + 3) // 2 + 4) // width), width
+    return m + -(-(size * (size + 1) // 2 + 4) // width), width
 
 
 def user_draws(

@@ -182,7 +182,7 @@ class FederatedRecommender(Scheduled):
         users, lost = np.arange(ratings.n_users), ""
         for number in range(1, self.rounds + 1):
             try:
-                raters, _ = self._loop(self.rounds).count(ratings, number, users)
+                raters, _ = self._loop(self.rounds).count(number, users, ratings)
             except RoundAborted as error:
                 lost = str(error)
                 continue

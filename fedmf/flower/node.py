@@ -173,7 +173,7 @@ class Node:
         excess = 0.0
         if config[STEP] == Step.COUNT:
             loop = Loop(PlainSum(), Schedule(), 1)
-            total = loop.count(self._ratings, 1, self._users)[1]
+            total = loop.count(1, self._users, self._ratings)[1]
             Counted(context, self._ratings.n_items).note(n_users)
         elif config[STEP] == Step.MEAN:
             means = Means(internal(self._ratings)).vectors(self._users)

@@ -30,7 +30,7 @@ class RoundRecord:
     seconds : float, time of the whole round by the clock, with the measurement of errors
     bytes_up, bytes_down : float, mean per user as in `Aggregate`, with the count
     clipped : int, number of elements that exceeded the clip of the fixed-point encoding
-    digest, count_digest : str or None, `Aggregate.digest` of any sum and of any count
+    digest, count_digest : str or None, `Aggregate.digest` of any sum and of any counts
     """
 
     round: int

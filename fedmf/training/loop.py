@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -82,6 +83,9 @@ class LocalSteps(ABC):
         return Vectors(cohort.tolist(), self.vector, self.shape, pieces)
 
 
+Counted = tuple[Raters, Aggregate]
+
+
 class Training(ABC, Generic[State, Steps]):
     """Base class of the steps of a round, from one state of the model to the next.
 
@@ -95,6 +99,15 @@ class Training(ABC, Generic[State, Steps]):
     ratings: Ratings
     needs_counts: bool = False
     clip_remedy: str | None = "raise that"
+
+    def count(self, of: Callable[..., Counted]) -> tuple[Raters, Sequence[Aggregate]]:
+        """Count the raters before the first sum, or before the sums of each cohort.
+
+        ``of(ratings, name)`` counts the raters by a separate sum, "count" by default. Returns
+        the raters and all sums.
+        """
+        raters, total = of(self.ratings)
+        return raters, (total,)
 
     @abstractmethod
     def local_steps(self, state: State, raters: Raters | None) -> Steps:
@@ -165,7 +178,9 @@ class Loop:
             state, raters = done.state, done.raters
             yield done
 
-    def count(self, ratings: Ratings, number: int, users: Users) -> tuple[Raters, Aggregate]:
+    def count(
+        self, number: int, users: Users, ratings: Ratings, name: str = "count"
+    ) -> Counted:
         """Let `users`, ascending, count the raters of each item by a separate sum.
 
         Returns the raters and the sum; raises RoundAborted if too many users drop out.
@@ -173,7 +188,7 @@ class Loop:
         counted = self.aggregation.count(
             _Marks(ratings, (ratings.n_items, 1)).vectors(users),
             dropouts=self.schedule.dropouts(Draw.COUNT_DROPOUTS, number, users),
-            session=f"{self.session} count {number}".encode(),
+            session=f"{self.session} {name} {number}".encode(),
         )
         return Raters(counted.integers, len(counted.survivors) / users.size), counted
 
@@ -207,10 +222,11 @@ class Loop:
         users = self.schedule.users(number, n_users)
         if users.size < n_users:
             raters = None  # each cohort counts the raters in that cohort
-        counted, total, aborted = None, None, None
+        total, aborted = None, None
+        counted: Sequence[Aggregate] = ()
         try:
             if raters is None and training.needs_counts:
-                raters, counted = self.count(training.ratings, number, users)
+                raters, counted = training.count(partial(self.count, number, users))
             steps = training.local_steps(state, raters)
             total = self.aggregation.sum(
                 steps.vectors(users),
@@ -234,21 +250,21 @@ def record_of(
     number: int,
     cohort: int,
     total: Aggregate | None,
-    counted: Aggregate | None = None,
+    counted: Sequence[Aggregate] = (),
     **more: Any,
 ) -> RoundRecord:
-    """Return the record of a round, given the sum and the count of raters, None without them.
+    """Return the record of a round, given the sum or None, and the counts of raters.
 
     `more` are further attributes of the record.
     """
-    sums = [one for one in (counted, total) if one is not None]
+    sums = [*counted, *([] if total is None else [total])]
     costs = {name: sum(getattr(one, name) for one in sums) for name in (*COSTS, "clipped")}
     return RoundRecord(
         round=number,
         cohort=cohort,
         survivors=0 if total is None else len(total.survivors),
         digest=None if total is None else total.digest,
-        count_digest=None if counted is None else counted.digest,
+        count_digest=" ".join(one.digest for one in counted) or None,
         **costs | more,
     )
 

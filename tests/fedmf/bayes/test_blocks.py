@@ -44,7 +44,7 @@ def test_columns_are_drawn_from_their_conditional_distribution(block):
     root = draw.normal(size=(D, D))
     prior = gaussian.Prior(draw.normal(size=(9, D)), root @ root.T / 4 + np.eye(D))
     users, weights = draw.normal(size=(12, D)), draw.uniform(0.5, 2.0, size=12)
-    around = gaussian.Prior.standard(D)
+    around = gaussian.Prior(np.zeros(D), np.eye(D))
     chain = Chain(users, np.zeros((9, D)), weights, noise, around, around, *NONE)
     training, found = sweeps(RATINGS, block), []
     for number in range(1, rounds + 1):

@@ -85,6 +85,18 @@ def test_prior_of_no_rows_is_the_hyper_prior():
     np.testing.assert_allclose(average, 2 * np.eye(2), atol=0.2)
 
 
+def test_mean_user_is_expected_to_rate_the_mean_of_all_ratings():
+    """Five ratings of the first item and one of the last: Σ n_i (p̄ · q_i + b̄ + b_i) = 0."""
+    items, raters = RNG.normal(size=(3, 3)), np.array([5.0, 0.0, 1.0])
+    prior = gaussian.Prior(np.array([0.3, -0.2, 7.0]), np.diag([1.0, 2.0, 3.0]))
+    rated = prior.rated(items, raters)
+    assert rated.mean[:2].tolist() == [0.3, -0.2]
+    assert raters @ (items[:, :2] @ rated.mean[:2] + items[:, 2] + rated.mean[2]) == (
+        pytest.approx(0.0, abs=1e-12)
+    )
+    assert (rated.precision == prior.precision).all()
+
+
 def test_noise_and_weight_have_the_means_of_their_posteriors():
     noises = [gaussian.draw_noise(RNG, 1000.0, 250.0) for _ in range(2000)]
     assert np.mean(noises) == pytest.approx(501 / 126, rel=0.01)
@@ -114,7 +126,7 @@ def test_linked_prior_keeps_its_prior_when_rows_are_drawn_anew():
     """
     features = RNG.normal(size=(6, 3))
     features = (features - features.mean(axis=0)) / features.std(axis=0)
-    prior, link, found = gaussian.Prior.standard(2), gaussian.Link.none(3, 2), []
+    prior, link, found = gaussian.Prior(np.zeros(2), np.eye(2)), gaussian.Link.none(3, 2), []
     for _ in range(1500):
         root = np.linalg.cholesky(np.linalg.inv(prior.precision))
         rows = prior.mean + features @ link.weights + RNG.normal(size=(6, 2)) @ root.T

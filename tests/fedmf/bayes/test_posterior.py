@@ -94,6 +94,17 @@ def test_new_user_with_the_ratings_of_a_user_is_predicted_alike(model):
     assert np.isfinite(nobody.predict(0, 0))
 
 
+def test_user_without_ratings_has_the_mean_rating_over_rated_pairs():
+    """In the training as after it; the mean user's own factors give less, as users choose."""
+    ratings = simulate(200, 60, 4000, seed=5)
+    train = ratings.take(ratings.users >= 20)
+    model = FedBPMF(k=2, rounds=40, burn_in=10).fit(train).model_
+    new, absent = model.fold_in([], []).predict_all([0]), model.predict_all(range(20))
+    for guesses in (new, absent):
+        rated = guesses.mean(axis=0)[train.items]
+        assert rated.mean() == pytest.approx(train.values.mean(), abs=0.05)
+
+
 def test_factors_of_full_rank_predict_as_the_posterior(model):
     """Six draws of rank 2 have an average of rank 12 at most."""
     users, items = np.arange(30), np.arange(10, 40)

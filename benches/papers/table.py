@@ -31,6 +31,7 @@ TABLES_OF = {
     "ease": ("ease",),
     "others": ("others",),
     "folds": ("folds",),
+    "few": ("few", "sparse"),
     "rounds": ("rounds", "dropouts", "fixed-point"),
     "secure": ("secure", "end-to-end"),
     "attacks": ("attacks",),

@@ -29,7 +29,9 @@ Baseline: TypeAlias = Callable[[Split, Run], Floats]
 
 VALIDATION = 0.1
 SWEEPS = 30  # of alternating biases; the slopes are then below 1e-4
-SHRINKAGE: Sequence[tuple[float, float]] = tuple(product((1, 2, 3, 5, 10, 20), repeat=2))
+SHRINKAGE: Sequence[tuple[float, float]] = tuple(
+    product((1, 2, 3, 5, 10, 20), (1, 2, 3, 5, 10, 20))
+)
 SVD_SETTINGS: Sequence[Mapping[str, float]] = (
     {"n_factors": 50, "n_epochs": 20, "reg_all": 0.02},
     {"n_factors": 50, "n_epochs": 20, "reg_all": 0.06},

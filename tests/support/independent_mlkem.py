@@ -64,9 +64,10 @@ def cbd2(data: bytes) -> Polynomial:
 
 def sample_ntt(seed: bytes) -> Polynomial:
     stream, out = hashlib.shake_128(seed).digest(3 * 1024), []
-    for at in range(0, len(stream), 3):
-        both = int.from_bytes(stream[at : at + 3], "little")
-        out += [x for x in (both & 0xFFF, both >> 12) if x < Q]
+    for a, b, c in zip(stream[::3], stream[1::3], stream[2::3], strict=True):
+        out += [x for x in (a + 256 * (b % 16), b // 16 + 16 * c) if x < Q]
+        if len(out) >= 256:
+            break
     return out[:256]
 
 

@@ -65,13 +65,15 @@ class Complaints:
         """
         if len(packed) % dealing.COMPLAINT_ITEM.itemsize:
             return None
+        word = np.zeros(len(self._words), np.uint8)
+        if not packed:  # almost all words
+            return word
         items = np.frombuffer(packed, dealing.COMPLAINT_ITEM)
         dealers, kinds = items["dealer"].astype(np.uint64), items["kind"]
         ascending = bool((dealers[1:] > dealers[:-1]).all())
         known = bool(np.isin(dealers, self._dealers).all()) and w not in dealers.tolist()
         if not (ascending and known and bool(((kinds >= 1) & (kinds <= self._kinds)).all())):
             return None
-        word = np.zeros(len(self._words), np.uint8)
         word[self.dealings.places_of(dealers.tolist())] = kinds
         return word
 

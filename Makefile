@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TESTS  := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist worksteal
 SMALL  := -m "not slow and not large"
+DRAWN  := -m "hypothesis and not slow and not large"
 KERNELS := tests/secagg/_fast tests/fedmf/_fast tests/secagg/protocol
 # what computes with the kernels; outside of _fast no other module asks whether they are compiled
 PURE   := $(KERNELS) $(addprefix tests/secagg/,encoding shamir threshold paillier client server oneshot) \
@@ -20,6 +21,7 @@ EXTRAS := --extra fedmf --extra privacy --extra he --extra cli --extra http --ex
 COPY   := git ls-files -z | xargs -0 cp --parents -t
 EPOCH  := $(shell git log -1 --format=%ct 2>/dev/null)
 TOOLS  := abi3audit==0.0.26 auditwheel==6.8.2 lief==1.0.0 ziglang==0.17.1
+NEXT   := build/test-python
 ARM    := $(CURDIR)/build/aarch64
 APT    := apt-get -q -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o APT::Install-Recommends=false \
           -o Dir::State=$(ARM)/apt -o Dir::State::status=/dev/null -o Dir::Cache=$(ARM)/apt -o Debug::NoLocking=1
@@ -31,7 +33,7 @@ SANITIZE := CC=gcc CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=un
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo check units test test-all test-full test-python lint docs bench slow results fuzz constant-time clean
-.PHONY: sanitize lock test-oldest test-newest reproducible sbom wheels test-x86-64 test-aarch64
+.PHONY: next-python test-next sanitize lock test-oldest test-newest reproducible sbom wheels test-x86-64 test-aarch64
 
 demo: $(READY)
 	$(BIN)/fedmf train --aggregation secagg --dropout 0.05 --rounds 25 --factors 4 --out runs/demo
@@ -48,28 +50,37 @@ test: lint
 	$(TESTS) $(SMALL)
 	SECAGG_PURE=1 $(TESTS) $(SMALL) $(KERNELS)
 
-# all but the slow tests; kernels and protocol with Hypothesis's full profile; what computes, on the
-# kernels' twins; then the newest Python: 12 minutes, in CI
-test-all: lint
+# all but the slow tests; properties of kernels and protocol with Hypothesis's full profile; what computes, on
+# the kernels' twins; then the newest Python: 12 minutes, in CI. mypy and pip take a processor each
+test-all: $(READY)
+	$(MAKE) -j 2 lint next-python
 	$(TESTS)
-	$(TESTS) $(SMALL) --hypothesis-profile=full $(KERNELS)
+	$(TESTS) $(DRAWN) --hypothesis-profile=full $(KERNELS)
 	SECAGG_PURE=1 $(TESTS) $(SMALL) $(PURE)
-	$(MAKE) test-python
+	$(MAKE) test-next
 
 # every property with the full profile: before a release
 test-full: lint
 	$(TESTS) --hypothesis-profile=full
 
-# the packages' own tests in a copy of the files, under the newest Python of the path and of pyenv that can
-# make environments and compile
-test-python: PYENVS = $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/*/bin)
-test-python: $(READY)
-	rm -rf build/$@ && mkdir -p build/$@ && $(COPY) build/$@
+# the packages' own tests under the newest Python: it is the interpreter that is tested, so a few examples of
+# each property are enough
+test-python: next-python
+	$(MAKE) test-next
+
+test-next:
+	$(MAKE) -C $(NEXT) VENV=.venv SMALL='$(SMALL) --hypothesis-profile=few' units
+
+# a copy of the files, with an environment of the newest Python of the path and of pyenv that can make
+# environments and compile
+next-python: PYENVS = $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/*/bin)
+next-python: $(READY)
+	rm -rf $(NEXT) && mkdir -p $(NEXT) && $(COPY) $(NEXT)
 	for python in $$(PATH="$$(printf '%s:' $(PYENVS))$$PATH" $(BIN)/uv python list --only-installed ">=3.11" \
 	        2>/dev/null | awk '$$1 ~ /^cpython-3[.0-9]+-/ {print $$2}'); do \
 	    $$python -c 'import ensurepip, sysconfig; open(sysconfig.get_path("include") + "/Python.h")' && break; \
 	done && echo "the newest Python of this machine: $$($$python --version), $$python" && \
-	    $(MAKE) -C build/$@ PYTHON=$$python VENV=.venv units
+	    $(MAKE) -C $(NEXT) PYTHON=$$python VENV=.venv .venv/.ready
 
 lint: $(READY)
 	$(BIN)/ruff check .

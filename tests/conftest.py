@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# "full": `make test-full`, and `make test-all` for kernels and protocol; see support/effort.py
+# "full": `make test-full`, and `make test-all` for kernels and protocol. "few": `make
+# test-python`. See support/effort.py
 settings.register_profile(
     "full",
     deadline=None,
@@ -17,6 +18,7 @@ settings.register_profile(
     print_blob=True,
 )
 settings.register_profile("fast", settings.get_profile("full"), max_examples=20)
+settings.register_profile("few", settings.get_profile("full"), max_examples=5)
 settings.load_profile("fast")
 
 # treat an empty variable as unset, before modules check whether their data is there

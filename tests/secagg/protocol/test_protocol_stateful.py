@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -191,6 +192,7 @@ class AnyRound(RuleBasedStateMachine):
         return message[2] != due[self.server.phase]
 
 
+@pytest.mark.hypothesis
 def test_check32_any_schedule_gives_the_sum_or_an_abort() -> None:
     """Any schedule gives the exact sum or a typed abort."""
     # without kernels the schedules are those of the same Python; sums are checked in fewer

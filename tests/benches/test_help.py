@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import fedmf.cli
 import secagg.cli
@@ -27,9 +27,10 @@ def commands(command: Any, names: tuple[str, ...] = ()) -> Iterator[tuple[str, .
 
 @pytest.mark.parametrize("name", APPS)
 def test_help_lists_flags_without_a_type(name: str) -> None:
+    root = typer.main.get_command(APPS[name])
     shown = {
-        path: CliRunner().invoke(APPS[name], [*path, "--help"], env={"COLUMNS": "200"}).output
-        for path in commands(typer.main.get_command(APPS[name]))
+        path: CliRunner().invoke(root, [*path, "--help"], env={"COLUMNS": "200"}).output
+        for path in commands(root)
     }
     assert any("--help" in text for text in shown.values())
     assert [path for path, text in shown.items() if "<bool>" in text] == []

@@ -13,11 +13,12 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
+import cli_processes
 from fedmf import OneShotSum, SecAggSum
 from secagg import FixedPoint, Identity, Registry, RoundParams
-from secagg.cli import app, collect_begin, planned_noise
+from secagg.cli import collect_begin, planned_noise
 from secagg.cli import params as cli_params
 from secagg.cli import simulate as cli_simulate
 from secagg.cli.sums import Aggregator, Sums
@@ -86,7 +87,7 @@ def params(n: int, security: Security = "semi-honest", **more: Any) -> RoundPara
         return None
     with patch.object(cli_params, "estimate", lambda *_: (0.0, 0.0)):
         command = ["params", "--clients", str(n), "--clip", "1", "--json", *options(**more)]
-        ran = CliRunner().invoke(app, command)
+        ran = CliRunner().invoke(cli_processes.command("secagg"), command)
     shown = json.loads(ran.stdout)
     chosen = {name: shown[name] for name in ("threshold", "neighbours", "suite", "length")}
     return RoundParams(n_clients=n, encoding=ENCODING, **chosen)
@@ -98,7 +99,7 @@ def simulate(n: int, security: Security = "semi-honest", **more: Any) -> RoundPa
     chosen = ParameterError("the parameters are chosen")
     with patch.object(cli_simulate, "simulate_round", side_effect=chosen) as simulated:
         command = ["simulate", "--clients", str(n), "--clip", "1", *options(**more)]
-        CliRunner().invoke(app, command)
+        CliRunner().invoke(cli_processes.command("secagg"), command)
     return simulated.call_args.args[1]
 
 
@@ -154,7 +155,7 @@ def one_shot_collection(n: int) -> OneShotParams:
         given = [folder / "clients.json", "--length", 4, "--clip", 1, "--helpers"]
         given += [folder / "helpers.json", "--identity", folder / "a.pem"]
         command = ["collect", "begin", folder / "reports", *given]
-        CliRunner().invoke(app, list(map(str, command)))
+        CliRunner().invoke(cli_processes.command("secagg"), list(map(str, command)))
     return told.call_args.args[0]
 
 
@@ -207,7 +208,7 @@ def noised_flare(n: int, **more: Any) -> RoundParams:
 def noised_params(n: int, **more: Any) -> RoundParams:
     with patch.object(cli_params, "estimate", lambda *_: (0.0, 0.0)):
         command = ["params", "--clients", str(n), "--json", *NOISE, *options(**more)]
-        ran = CliRunner().invoke(app, command)
+        ran = CliRunner().invoke(cli_processes.command("secagg"), command)
     plan = json.loads(ran.stdout)["privacy"]
     return RoundParams.from_bytes(bytes.fromhex(plan["parameters"]))
 
@@ -216,7 +217,7 @@ def noised_simulate(n: int, **more: Any) -> RoundParams:
     chosen = ParameterError("the parameters are chosen")
     with patch.object(cli_simulate, "simulate_round", side_effect=chosen) as simulated:
         command = ["simulate", "--clients", str(n), *NOISE, *options(**more)]
-        CliRunner().invoke(app, command)
+        CliRunner().invoke(cli_processes.command("secagg"), command)
     return simulated.call_args.args[1]
 
 
@@ -229,7 +230,7 @@ def noised_serve(n: int, **more: Any) -> RoundParams:
         path = Path(name, "clients.json")
         path.write_text(registry_to_json(dict(enumerate(IDENTITIES[:n]))))
         command = ["serve", str(path), "--out", name, *NOISE, *options(**more)]
-        CliRunner().invoke(app, command)
+        CliRunner().invoke(cli_processes.command("secagg"), command)
     return announced.call_args.args[1]
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
-from fedmf.cli import app
+from cli_processes import command
 
 
 def call(*arguments: object, code: int = 0) -> Result:
     """Run the command, which has to end with this code."""
-    ran = CliRunner().invoke(app, [*map(str, arguments)])
+    ran = CliRunner().invoke(command("fedmf"), [*map(str, arguments)])
     assert ran.exit_code == code, ran.output
     return ran

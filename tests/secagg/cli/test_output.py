@@ -5,28 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from cli_processes import address, invoke, process
+from cli_processes import address, command, invoke, process
 
 
-def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def commands(parent: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Yield the words of a command and of all commands in it."""
     yield path
-    for name, one in getattr(command, "commands", {}).items():
+    for name, one in getattr(parent, "commands", {}).items():
         yield from commands(one, (*path, name))
 
 
 EVERY = [
     path
     for program in ("secagg", "fedmf")
-    for path in commands(get_command(import_module(f"{program}.cli").app), (program,))
+    for path in commands(command(program), (program,))
     # it runs in a checkout only
     if path != ("fedmf", "reproduce")
 ]
@@ -34,25 +32,25 @@ EVERY = [
 
 def found(path: tuple[str, ...]) -> Any:
     """Return the command of some words."""
-    command = get_command(import_module(f"{path[0]}.cli").app)
+    one = command(path[0])
     for name in path[1:]:
-        command = command.commands[name]  # type: ignore[attr-defined]
-    return command
+        one = one.commands[name]
+    return one
 
 
 @pytest.mark.parametrize("width", [60, 80])
 @pytest.mark.parametrize("path", EVERY, ids=" ".join)
 def test_help_fits_the_terminal_and_has_all_options(path, width):
     program, *words = path
-    app, size = import_module(f"{program}.cli").app, {"COLUMNS": str(width)}
-    ran = CliRunner().invoke(app, [*words, "--help"], env=size, prog_name=program)
+    size, help_ = {"COLUMNS": str(width)}, [*words, "--help"]
+    ran = CliRunner().invoke(command(program), help_, env=size, prog_name=program)
     assert ran.exit_code == 0
     assert [line for line in ran.stdout.splitlines() if len(line) > width] == []
     options = [name for one in found(path).params for name in one.opts if name[:2] == "--"]
     assert [name for name in options if name not in ran.stdout] == []
     assert "\\[" not in ran.stdout
     if width == 60:
-        narrow = CliRunner(charset="cp1252").invoke(app, [*words, "--help"], env=size)
+        narrow = CliRunner(charset="cp1252").invoke(command(program), help_, env=size)
         assert narrow.output_bytes.decode("cp1252")
 
 

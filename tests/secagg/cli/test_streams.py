@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
-from importlib import import_module
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
+from cli_processes import command
 from secagg.cli.streams import print_in_any_encoding
 
 ENCODINGS = ["ascii", "cp1252", "shift_jis", "utf-8"]
@@ -25,12 +25,11 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS[:2])
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_print_in_any_encoding(command, encoding, tmp_path, monkeypatch):
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_print_in_any_encoding(line, encoding, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    package, *words = command.split()
-    app = import_module(f"{package}.cli").app
-    ran = CliRunner(charset=encoding).invoke(app, words)
+    program, *words = line.split()
+    ran = CliRunner(charset=encoding).invoke(command(program), words)
     assert isinstance(ran.exception, SystemExit | None), ran.exception
     assert ran.exit_code in (0, 2)
     assert ran.output_bytes

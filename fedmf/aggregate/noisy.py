@@ -124,6 +124,11 @@ class NoisySum(Settings):
         noisy = _noised(tables, lambda user, size: _drawn(share, keys[user], size), scale)
         return self.inner.sum(noisy, dropouts=dropouts, session=session)
 
+    def deviation(self, survivors: int, cohort: int) -> float:
+        """Return the deviation of a sum's noise, above σ if more users stay than needed."""
+        shares = 1.0 if self.where == "central" else survivors / part_of(self.honest, cohort)
+        return self.noise_multiplier * self.clip_norm * math.sqrt(shares)
+
     def _clipped(self, rows: Rows) -> Rows:
         """Scale a table to a norm of at most C, then round the table to the grid."""
         values = np.asarray(rows.values, dtype=np.float64)

@@ -97,6 +97,8 @@ def _about(trained: Saved, model: str | None, *, second: bool, unrated: bool) ->
         order = "; the user rated nothing in training: all scores are 0" if unrated else ""
         return f"ranked by {model or 'a model of implicit feedback'}{order}"
     remedy = f"give a folder with {FILE}, or train --model implicit"
+    if model == "dpfedmf":  # the exact sums of other models would undo its noise
+        remedy = "train --model dpease, with an ε of its own"
     if unrated:
         remedy = f"the user rated nothing in training, so {FILE} has no score above 0"
     return (

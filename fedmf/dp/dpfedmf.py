@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self, cast
 
-from fedmf.aggregate import Aggregate, Aggregation
+from fedmf.aggregate import Aggregation
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
 from fedmf.data.features import check_rows, item_features
@@ -94,12 +94,7 @@ class DPFedMF(Private):
         known = item_features(train) if features is None else features
         check_rows(known, train)
         noisy = self.noisy(self.rounds)
-
-        def variance(total: Aggregate) -> float:
-            survivors = len(total.survivors)
-            return (noisy.noise_multiplier * self.excess(survivors, train.n_users)) ** 2
-
-        training = Effects(train, test, standardised(known.matrix), variance)
+        training = Effects(train, test, standardised(known.matrix), noisy.deviation)
         start_at = first(training.ratings, train.scale)
         loop = Loop(cast(Aggregation, noisy), self.schedule, self.rounds)  # counts nothing
         rounds = loop.iterate(training, start_at)

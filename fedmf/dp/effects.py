@@ -41,29 +41,25 @@ class Estimate:
     factors
         Rows (μ + b_i, 1, b_i / `SPREAD`, x_i) of the items with effect b and popularity x, and
         rows (1, b_u, s_u, t_u) of the users. The rows of the items are private outputs.
-    sums : float64, shape (m, 2), total of the noised sums of all rounds
-    bases : float64, shape (m,), total of the b_i that the residuals of the rounds were against
+    sums
+        Float64, shape (m, 3): totals over the rounds of the two columns of the noised sums, and
+        of the b_i that the residuals were against.
     variance : float, total of the variances of the noise in a number of the sums
     rounds : int, number of the sums
     """
 
     factors: Factors
     sums: Floats
-    bases: Floats
     variance: float = 0.0
     rounds: int = 0
-
-    @property
-    def effects(self) -> Floats:
-        """Effects b_i, float64, shape (m,)."""
-        return self.factors.item_factors[:, 0] - NEUTRAL
 
 
 def first(ratings: Ratings, scale: tuple[float, float]) -> Estimate:
     """Return the state before any sum: no effects, and the users' own biases."""
-    m, items = ratings.n_items, rows_of(np.zeros(ratings.n_items), np.zeros(ratings.n_items))
+    nothing = np.zeros((ratings.n_items, 3))
+    items = rows_of(nothing[:, 0], nothing[:, 1])
     factors = Factors.of(solved(items, ratings), items, ratings, scale=scale)
-    return Estimate(factors, np.zeros((m, 2)), np.zeros(m))
+    return Estimate(factors, nothing)
 
 
 def rows_of(effects: Floats, popularity: Floats) -> Floats:
@@ -111,7 +107,7 @@ class Effects(Training[Estimate, Residuals]):
     ----------
     train, test : ratings on the public scale; `test` may be None
     features : float64, shape (m, f), standardised
-    variance : function from a sum to the variance of the noise in a number of the sum
+    deviation : function from the survivors and all users of a sum to the noise's deviation
     """
 
     def __init__(
@@ -119,9 +115,9 @@ class Effects(Training[Estimate, Residuals]):
         train: Ratings,
         test: Ratings | None,
         features: Floats,
-        variance: Callable[[Aggregate], float],
+        deviation: Callable[[int, int], float],
     ) -> None:
-        self.ratings, self.features, self._variance = internal(train), features, variance
+        self.ratings, self.features, self._deviation = internal(train), features, deviation
         self._train, self._test = train, test
 
     def local_steps(self, state: Estimate, raters: Raters | None) -> Residuals:
@@ -130,17 +126,16 @@ class Effects(Training[Estimate, Residuals]):
 
     def server_step(self, state: Estimate, steps: Residuals, total: Aggregate) -> Estimate:
         """Return the estimate from this sum and all earlier sums."""
-        sums = state.sums + total.sum.reshape(steps.shape)
-        bases, rounds = state.bases + state.effects, state.rounds + 1
-        variance = state.variance + self._variance(total)
-        effects, popularity = estimated(
-            sums / rounds, bases / rounds, np.sqrt(variance) / rounds, self.features
-        )
-        items = rows_of(effects, popularity)
+        base = state.factors.item_factors[:, 0] - NEUTRAL
+        sums = state.sums + np.column_stack((total.sum.reshape(steps.shape), base))
+        noise = self._deviation(len(total.survivors), self.ratings.n_users)
+        variance, rounds = state.variance + noise**2, state.rounds + 1
+        found = estimated(sums / rounds, np.sqrt(variance) / rounds, self.features)
+        items = rows_of(*found)
         factors = replace(
             state.factors, item_factors=items, user_factors=solved(items, self.ratings)
         )
-        return Estimate(factors, sums, bases, variance, rounds)
+        return Estimate(factors, sums, variance, rounds)
 
     def measured(
         self, record: RoundRecord, state: Estimate, raters: Raters | None
@@ -156,22 +151,19 @@ class Effects(Training[Estimate, Residuals]):
         return replace(record, test_rmse=errors[0], test_mae=errors[1])
 
 
-def estimated(
-    means: Floats, base: Floats, noise: float, features: Floats
-) -> tuple[Floats, Floats]:
+def estimated(means: Floats, noise: float, features: Floats) -> tuple[Floats, Floats]:
     """Return the effect b and the popularity x of each item, shape (m,).
 
     The first column of a mean sum estimates Σ w e, and the second column over `MARK` the mass
     h = Σ w > 0 of an item. Masses have an exponential prior; their posterior mean is
     approximate. Given h, Σ w e + h b° estimates h b with the deviation `noise`, where b° is the
-    `base`. The prior of b is normal around a regression on log h, (log h)² and the features,
-    whose posterior mean is found first.
+    third column. The prior of b is normal around a regression on log h, (log h)² and the
+    features, whose posterior mean is found first.
 
     Parameters
     ----------
-    means : float64, shape (m, 2), mean of the noised sums
-    base : float64, shape (m,), mean of the effects that the residuals were against
-    noise : float, > 0, standard deviation of the noise in `means`
+    means : float64, shape (m, 3), mean of `Estimate.sums` over the rounds
+    noise : float, > 0, standard deviation of the noise in the first two columns
     features : float64, shape (m, f)
     """
     raw, spread = means[:, 1] / MARK, noise / MARK
@@ -179,7 +171,7 @@ def estimated(
     # of a normal distribution cut off at 0: √(2/π) spread in the middle, and right far off
     mass = (shifted + np.sqrt(shifted**2 + (8 / np.pi) * spread**2)) / 2
     popularity = standardised(np.log(np.maximum(mass, FEW))[:, None])
-    shift = mass * (means[:, 0] + mass * base) / noise**2
+    shift = mass * (means[:, 0] + mass * means[:, 2]) / noise**2
     information, prior = (mass / noise) ** 2, SPREAD**-2
     columns = np.column_stack((np.ones(raw.size), popularity, popularity**2, features))
     weight = 1 / (1 + information / prior)

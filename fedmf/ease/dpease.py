@@ -135,7 +135,7 @@ class DPEase(Private):
         column = summed(_triangles(train, kept, part))
         self.gram_ = shallow.from_triangle(column, kept.size)
         last = records[-1]
-        self.sigma_ = noisy.noise_multiplier * self.excess(last.survivors, last.cohort)
+        self.sigma_ = noisy.deviation(last.survivors, last.cohort)
         reg = float(self.reg or REG * self.sigma_ * np.sqrt(kept.size))
         weights = shallow.closed_form(shallow.denoised(self.gram_, self.sigma_), reg)
         self.model_ = ItemWeights(weights, kept, **all_users(train))

@@ -9,7 +9,7 @@ from typing import cast
 from fedmf.aggregate.aggregation import IntegerSum
 from fedmf.aggregate.noisy import NoisySum, Where, noise_multiplier
 from fedmf.errors import SettingError
-from fedmf.settings import BelowOne, Positive, ProperFraction, Seed, UpToOne, part_of
+from fedmf.settings import BelowOne, Positive, ProperFraction, Seed, UpToOne
 from fedmf.training.schedule import Scheduled, Summing
 
 
@@ -80,9 +80,3 @@ class Private(Scheduled):
             honest=self.honest,
             entropy=self.entropy,
         )
-
-    def excess(self, survivors: int, cohort: int) -> float:
-        """Return a sum's noise in units of σ, ≥ 1: more users may stay than are needed."""
-        if self.where == "central":
-            return 1.0
-        return float((survivors / part_of(self.honest, cohort)) ** 0.5)

@@ -113,6 +113,10 @@ def test_every_model_trains_and_states_its_measures(model, table, tmp_path):
         if not second:
             best = kept.recommend(kept.user_ids.tolist().index("name1"))[0]
             assert [one["item"] for one in shown["items"]] == kept.item_ids[best].tolist()
+        if model == "dpfedmf":
+            said = call("recommend", out, "--user", "name1").stderr
+            assert "dpease" in said
+            assert "implicit" not in said
         call("export", out, "--out", tmp_path / "factors.npz")
 
 

@@ -1,4 +1,4 @@
-"""Federated training of factors, with `FedMF`, `FedALS`, `DPFedMF` or your own model.
+"""Federated training of factors, with `FedMF`, `FedALS` or your own model.
 
 After each round the trainer records errors. The trainer can compute errors because a simulation
 has all ratings. In a deployment the users would have to sum their squared errors securely, too.
@@ -110,10 +110,9 @@ class Trainer(Scheduled):
         ModelError
             If `start` does not fit the model, or knows no item of the ratings.
         SettingError
-            If the cohort does not fit the data, the parts differ in users or items, or the
-            model needs a mean that is not private. Also if the aggregation clipped a vector and
-            the model cannot bear that, or clipped many elements. `Diverged` if the factors or
-            errors leave the scale.
+            If the cohort does not fit the data, or the parts differ in users or items. Also if
+            the aggregation clipped a vector and the model cannot bear that, or clipped many
+            elements. `Diverged` if the factors or errors leave the scale.
         DataError
             If `train` or `test` has no rating, or no item has enough raters.
         RoundAborted

@@ -36,6 +36,7 @@ import fedmf
 import secagg
 from benches.papers.centralised import SVD
 from benches.papers.encrypted_items import EncryptedItems, PlainItems, descend
+from benches.papers.simulated_views import simulate_views
 from benches.papers.subset import most_rated
 from benches.papers.under_encryption import fedmf_under_encryption, items_under_encryption
 from fedmf import aggregate, attacks, context, dp, fcf, privacy, splits
@@ -43,7 +44,6 @@ from fedmf.aggregate.noisy import noise_multiplier
 from fedmf.attacks.observed import count_raters, in_the_clear, train, under_masks
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
-from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.masks.mmf import masked as less_mask
 from fedmf.training.history import mae, rmse
 from secagg import paillier, testing, threshold

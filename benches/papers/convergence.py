@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benches.papers.curves import draw_curves
+from benches.papers.simulated_views import simulate_views
 from benches.papers.table import Picture, Results, Row, Run, Table
 from fedmf.aggregate import FloatSum
-from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.fcf import CF, FCF, Implicit
 from fedmf.training import Adam, Descent
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from benches.papers.bayes import ROPE, Posterior, correlated_t_test, draw_posteriors
+from benches.papers.simulated_views import simulate_views
 from benches.papers.table import Mean, Panel, Picture, Results, Row, Run, Table, Target, at_most
 from fedmf.aggregate import FloatSum
 from fedmf.data import Ratings, load
-from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.fcf import CF, FCF, FederatedCF, Implicit, ranking, user_split, views
 from fedmf.models import Factors
 

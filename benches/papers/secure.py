@@ -8,10 +8,10 @@ from itertools import zip_longest
 from time import perf_counter
 from typing import TypeAlias
 
+from benches.papers.simulated_views import simulate_views
 from benches.papers.table import Row, Run, Table, Target, at_most
 from benches.papers.training import CLIP, SEEDS_0_AND_1_SEEN, history, judged, parted, trainer
 from fedmf.aggregate import Aggregation, PaillierSum, PlainSum, SecAggSum
-from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.fcf import FCF, Implicit
 from fedmf.masks import FedMMF, LocalHead, RidgeMask
 from fedmf.models import PRESETS, FedALS, FederatedModel

@@ -10,8 +10,8 @@ from benches.papers.convergence import TABLE as FCF_CONVERGENCE
 from benches.papers.convergence import percentage_difference
 from benches.papers.fcf2 import TABLE as FCF_2
 from benches.papers.fcf2 import posterior
+from benches.papers.simulated_views import simulate_views
 from benches.papers.table import Run
-from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError
 from secagg.kit.picture import style
 

@@ -3,9 +3,9 @@
 import pytest
 from test_aggregate import K, M, gradients
 
+from benches.papers.simulated_views import simulate_views
 from fedmf import OneShotSum, RoundAborted
 from fedmf.data.sets.simulated import simulate
-from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import SettingError
 from secagg.oneshot.params import MAX_HELPERS
 

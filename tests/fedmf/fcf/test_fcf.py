@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benches.papers.simulated_views import simulate_views
 from fedmf.aggregate import FloatSum
-from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.fcf import CF, FCF, FederatedCF, Implicit
 from fedmf.fcf.confidence import solve

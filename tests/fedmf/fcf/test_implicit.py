@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benches.papers.simulated_views import simulate_views
 from fedmf.aggregate import FloatSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.data import from_triples
-from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, DataWarning, SettingError
 from fedmf.fcf import CF, FCF, FederatedCF, Implicit, views
 from fedmf.fcf.confidence import solve

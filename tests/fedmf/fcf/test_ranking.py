@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedmf.data.sets.simulated_views import simulate_views
+from benches.papers.simulated_views import simulate_views
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.fcf import ranking, user_split
 from fedmf.models import Factors

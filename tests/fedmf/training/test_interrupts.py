@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benches.papers.simulated_views import simulate_views
 from fedmf.aggregate import PlainSum, RoundAborted
 from fedmf.aggregate.vectors import Vectors
 from fedmf.context import ContextTrainer, FedLR
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
-from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import ModelError
 from fedmf.fcf import FCF, FederatedCF, Implicit
 from fedmf.fcf.federated import ImplicitTraining

@@ -13,7 +13,7 @@ from typing import Any
 
 from wheels.targets import Target
 
-KNOWN = {".py", ".pyi", ".typed", ".html", ""}
+KNOWN = {".py", ".pyi", ".typed", ".html", ".toml", ""}
 """Ends of the names of the other files of a wheel, without those of its metadata."""
 
 

@@ -7,9 +7,8 @@ GroupLens, by hand or with ``fedmf data fetch``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,21 +17,12 @@ from numpy.typing import NDArray
 from fedmf.data.columns import from_triples
 from fedmf.data.ratings import Catalogue, Ratings, check_size
 from fedmf.data.sets import lines
+from fedmf.data.sets.sources import rows
 from fedmf.errors import DataError
 
 # The year in a title, or the first year of a series: "(1995)", "(2006–2007)", "(2015-)".
 YEAR = re.compile(r"\(([0-9]{4})(?:[-–][0-9]{0,4})?\)")
 NO_GENRE = "(no genres listed)"
-GENRES_1M = (
-    "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama",
-    "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller",
-    "War", "Western",
-)  # fmt: skip
-GENRES_100K = ("unknown", *GENRES_1M)  # in the order of u.item's flags
-GENRES_LATEST = tuple(
-    sorted("Children" if name == "Children's" else name for name in (*GENRES_1M, "IMAX"))
-)
-
 # An item: the line, the id, the title, the names of the genres.
 Item = tuple[int, int, str, list[str]]
 
@@ -45,11 +35,11 @@ class Format:
     ----------
     name : name of the data set
     ratings, items : names of the two files that are read
-    read_items : function that yields the items of the file `items`
     genres : names of all genres
     counts
         Published numbers of users, items and ratings, to detect lost lines; None accepts any.
     separator, header, scale : see `fedmf.data.sets.lines.read_rating_table`
+    items_header, encoding : header of the file `items`, or "", and the file's encoding
     keep_unrated : True if items without a rating are in the catalogue, too
     """
 
@@ -57,10 +47,11 @@ class Format:
     ratings: str
     items: str
     separator: str
-    read_items: Callable[[Path], Iterator[Item]]
     genres: tuple[str, ...]
     counts: tuple[int, int, int] | None
     header: str = ""
+    items_header: str = ""
+    encoding: str = "utf-8"
     scale: tuple[float, float] = (1.0, 5.0)
     keep_unrated: bool = False
 
@@ -70,72 +61,33 @@ class Format:
             path, separator=self.separator, header=self.header, scale=self.scale
         )
 
+    def read_items(self, path: Path) -> Iterator[Item]:
+        """Yield the items of a file in this format."""
+        return (_flagged if self.items == "u.item" else _listed)(self, path)
 
-def _items_100k(path: Path) -> Iterator[Item]:
-    """Yield the items of u.item: id|title|release|video release|URL|19 flags, latin-1."""
-    for line, fields in lines.read_fields(path, "latin-1", "|", 5 + len(GENRES_100K)):
+
+def _flagged(form: Format, path: Path) -> Iterator[Item]:
+    """Yield the items of u.item: id|title|release|video release|URL|19 flags."""
+    width = 5 + len(form.genres)
+    for line, fields in lines.read_fields(path, form.encoding, "|", width):
         flags = fields[5:]
         if not set(flags) <= {"0", "1"}:
             raise lines.damaged(path, line, f"the 19 genre flags {flags} are not all 0 or 1")
-        names = [name for name, flag in zip(GENRES_100K, flags, strict=True) if flag == "1"]
+        names = [name for name, flag in zip(form.genres, flags, strict=True) if flag == "1"]
         yield line, lines.read_id(path, line, "item", fields[0]), fields[1].strip(), names
 
 
-def _items(
-    path: Path, separator: str, encoding: str = "utf-8", header: str = ""
-) -> Iterator[Item]:
+def _listed(form: Format, path: Path) -> Iterator[Item]:
     """Yield the items of a file of lines "id, title, genre|genre…"."""
-    for line, fields in lines.read_fields(path, encoding, separator, 3, header=header):
+    for line, fields in lines.read_fields(
+        path, form.encoding, form.separator, 3, header=form.items_header
+    ):
         genres = [] if fields[2] == NO_GENRE else fields[2].split("|")
         yield line, lines.read_id(path, line, "item", fields[0]), fields[1].strip(), genres
 
 
-FORMATS = {
-    form.name: form
-    for form in (
-        Format(
-            name="ml-100k",
-            ratings="u.data",
-            items="u.item",
-            separator="\t",
-            read_items=_items_100k,
-            genres=GENRES_100K,
-            counts=(943, 1682, 100_000),
-            keep_unrated=True,
-        ),
-        Format(
-            name="ml-1m",
-            ratings="ratings.dat",
-            items="movies.dat",
-            separator="::",
-            read_items=partial(_items, separator="::", encoding="latin-1"),
-            genres=GENRES_1M,
-            counts=(6040, 3706, 1_000_209),
-        ),
-        Format(
-            name="ml-10m",
-            ratings="ratings.dat",
-            items="movies.dat",
-            separator="::",
-            read_items=partial(_items, separator="::"),
-            genres=GENRES_LATEST,
-            counts=(69_878, 10_681, 10_000_054),
-            scale=(0.5, 5.0),
-            keep_unrated=True,  # four of the 10,681
-        ),
-        Format(
-            name="ml-latest-small",
-            ratings="ratings.csv",
-            items="movies.csv",
-            separator=",",
-            read_items=partial(_items, separator=",", header="movieId,title,genres"),
-            genres=GENRES_LATEST,
-            counts=(610, 9724, 100_836),
-            header="userId,movieId,rating,timestamp",
-            scale=(0.5, 5.0),
-        ),
-    )
-}
+FORMATS = rows("movielens", Format)
+GENRES_1M = FORMATS["ml-1m"].genres
 
 
 def read(form: Format, folder: Path) -> Ratings:

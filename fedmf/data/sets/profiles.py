@@ -16,23 +16,10 @@ from numpy.typing import NDArray
 from fedmf.data.ratings import Ratings, seal
 from fedmf.data.sets.folders import folder_of
 from fedmf.data.sets.lines import damaged, read_lines
-from fedmf.data.sets.sources import SOURCES
+from fedmf.data.sets.sources import SOURCES, rows
 from fedmf.errors import DataError
 
 GENDERS = ("F", "M")  # as both data sets have them
-
-OCCUPATIONS_100K = (
-    "administrator", "artist", "doctor", "educator", "engineer", "entertainment", "executive",
-    "healthcare", "homemaker", "lawyer", "librarian", "marketing", "none", "other",
-    "programmer", "retired", "salesman", "scientist", "student", "technician", "writer",
-)  # fmt: skip
-# In the order of the codes 0 to 20 of users.dat.
-OCCUPATIONS_1M = (
-    "other", "academic/educator", "artist", "clerical/admin", "college/grad student",
-    "customer service", "doctor/health care", "executive/managerial", "farmer", "homemaker",
-    "K-12 student", "lawyer", "programmer", "retired", "sales/marketing", "scientist",
-    "self-employed", "technician/engineer", "tradesman/craftsman", "unemployed", "writer",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,35 +60,16 @@ class Profiles:
 
 
 @dataclass(frozen=True)
-class _Form:
-    """Format of a file of users; `fields` matches id, age, gender and occupation."""
+class Form:
+    """Format of a file of users; the pattern has groups id, age, gender and occupation."""
 
     file: str
-    fields: re.Pattern[str]
+    pattern: str
     expected: str
     occupations: tuple[str, ...]
 
 
-FORMS = {
-    "ml-100k": _Form(
-        "u.user",
-        re.compile(
-            r"(?P<id>[0-9]{1,9})\|(?P<age>[0-9]{1,3})\|(?P<gender>[FM])"
-            r"\|(?P<occupation>[a-z]+)\|[0-9A-Z]{5}"
-        ),
-        "id|age|F or M|occupation|zip",
-        OCCUPATIONS_100K,
-    ),
-    "ml-1m": _Form(
-        "users.dat",
-        re.compile(
-            r"(?P<id>[0-9]{1,9})::(?P<gender>[FM])::(?P<age>1|18|25|35|45|50|56)"
-            r"::(?P<occupation>[0-9]{1,2})::[0-9-]{5,10}"
-        ),
-        "id::F or M::age group::occupation 0 to 20::zip",
-        OCCUPATIONS_1M,
-    ),
-}
+FORMS = rows("profiles", Form)
 
 
 def read_profiles(ratings: Ratings, root: Path | None = None) -> Profiles:
@@ -126,7 +94,7 @@ def read_profiles(ratings: Ratings, root: Path | None = None) -> Profiles:
     column |= {str(number): number for number in range(len(form.occupations))}  # in ml-1m
     table = np.full((ratings.n_users, 3), -1, dtype=np.int16)
     for line, text in enumerate(read_lines(path, "ascii"), start=1):
-        match = form.fields.fullmatch(text)
+        match = re.fullmatch(form.pattern, text)
         if not match:
             raise damaged(path, line, f"expected {form.expected!r}, found {text[:60]!r}")
         user = place.get(match["id"], -1)

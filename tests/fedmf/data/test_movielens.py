@@ -9,12 +9,12 @@ import pytest
 
 from effort import needs_data
 from fedmf.data import load
-from fedmf.data.sets.movielens import FORMATS, GENRES_100K, read
+from fedmf.data.sets.movielens import FORMATS, read
 from fedmf.errors import DataError
 
 
 def item_100k(number: int, title: str, *genres: str) -> str:
-    flags = "|".join(str(int(genre in genres)) for genre in GENRES_100K)
+    flags = "|".join(str(int(genre in genres)) for genre in FORMATS["ml-100k"].genres)
     return f"{number}|{title}|01-Jan-1995||http://example.org/{number}|{flags}"
 
 

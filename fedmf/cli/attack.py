@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 import typer
@@ -35,16 +34,8 @@ TOLERANCE, TOP = 0.5, 0.1
 HEADS = ("against plain", "against secure aggregation", "the sum", "chance")
 
 
-class Kind(StrEnum):
-    """Names of the attacks of `fedmf.attacks`, for the option --kind."""
-
-    LEAKAGE = "leakage"
-    ONE_ROUND = "one-round"
-    INVERSION = "inversion"
-    RECOVERY = "recovery"
-    RANKING = "ranking"
-    SINGLETONS = "singletons"
-    ALL = "all"
+Kind = Literal["leakage", "one-round", "inversion", "recovery", "ranking", "singletons", "all"]
+"""Names of the attacks of `fedmf.attacks`, for the option --kind."""
 
 
 def attack(
@@ -58,7 +49,7 @@ def attack(
             "from the exact sum at items with one rater, and again with min_raters "
             f"{MIN_RATERS}; use ml-100k, as simulated data has too few such items."
         ),
-    ] = Kind.LEAKAGE,
+    ] = "leakage",
     users: Annotated[
         int | None,
         typer.Option(
@@ -80,13 +71,13 @@ def attack(
     with errors_in_one_line("before the end of the attacks"):
         ratings = load(data)
         attacked = attacks.chosen(ratings, users, seed)
-        kinds = [one for one in Kind if kind in (one, Kind.ALL) and one != Kind.ALL]
+        kinds = get_args(Kind)[:-1] if kind == "all" else [kind]
         with console.status("attacking"):
             outcomes = [one for each in kinds for one in _run(each, ratings, attacked, seed)]
         settings = {"data": data, "users": int(attacked.size), "seed": seed}
         document = {"settings": settings, "attacks": outcomes}
         typer.echo(to_json(document) if as_json else _table(outcomes))
-        if Kind.SINGLETONS in kinds and data == "simulated":
+        if "singletons" in kinds and data == "simulated":
             console.print(
                 "singletons: hardly any simulated item has one rater, so these shares mean "
                 "nothing; use --data ml-100k",
@@ -98,16 +89,16 @@ def _run(
     kind: Kind, ratings: Ratings, users: NDArray[np.int64], seed: int
 ) -> Iterator[Outcome]:
     match kind:
-        case Kind.LEAKAGE | Kind.ONE_ROUND:
-            one_round = kind == Kind.ONE_ROUND
+        case "leakage" | "one-round":
+            one_round = kind == "one-round"
             yield attacks.leakage(ratings, users, one_round=one_round, seed=seed)
-        case Kind.INVERSION:
+        case "inversion":
             yield attacks.inversion(ratings, users, RidgeMask(), seed=seed)
-        case Kind.SINGLETONS:
+        case "singletons":
             for least in (1, MIN_RATERS):
                 yield attacks.singletons(ratings, least, seed=seed)
         case _:
-            ranked = kind == Kind.RANKING
+            ranked = kind == "ranking"
             amount = TOP if ranked else TOLERANCE
             yield attacks.on_masked_ratings(
                 ratings, users, ranked=ranked, amount=amount, seed=seed

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from fedmf.aggregate import WARNINGS, OneShotSum, PaillierSum, PlainSum, SecAggSum, Trust
 from fedmf.aggregate.aggregation import Progress
@@ -25,69 +24,31 @@ Model = Factors | Combined
 LAST = 3  # ratings per user in the test part of --split last
 
 
-class ModelName(StrEnum):
-    """Names of the models that can be trained; `fedmf.cli.models` has one entry for each."""
+MaskName = Literal["ridge", "fm", "nn", "mean"]
+"""Names of FedMMF's masks, which users fit to their own ratings before the training."""
 
-    FEDMF = "fedmf"
-    FEDMMF = "fedmmf"
-    FEDALS = "fedals"
-    FEDBPMF = "fedbpmf"
-    DPFEDMF = "dpfedmf"
-    IMPLICIT = "implicit"
-    FCF = "fcf"
-    DPEASE = "dpease"
-    FEDLR = "fedlr"
-    FEDFM = "fedfm"
-    FEDNN = "fednn"
+SumName = Literal["secagg", "one-shot", "paillier", "plain"]
+"""Names of the aggregations that sum the users' gradients."""
 
-
-class MaskName(StrEnum):
-    """Names of FedMMF's masks, which users fit to their own ratings before the training."""
-
-    RIDGE = "ridge"
-    FM = "fm"
-    NN = "nn"
-    MEAN = "mean"
-
-
-class SumName(StrEnum):
-    """Names of the aggregations that sum the users' gradients."""
-
-    SECAGG = "secagg"
-    ONE_SHOT = "one-shot"
-    PAILLIER = "paillier"
-    PLAIN = "plain"
-
-
-class SplitName(StrEnum):
-    """Names of the splits of the ratings into training and test part."""
-
-    RANDOM = "random"
-    LAST = "last"
-    TIME = "time"
-    U1 = "u1"
-    U2 = "u2"
-    U3 = "u3"
-    U4 = "u4"
-    U5 = "u5"
-
+SplitName = Literal["random", "last", "time", "u1", "u2", "u3", "u4", "u5"]
+"""Names of the splits of the ratings into training and test part."""
 
 TRUST: Mapping[str, Trust] = {model.replace(" ", "-"): model for model in WARNINGS}
 """Trust models of `PaillierSum`, under names that a shell takes without quotes."""
 
 OPTIONS: Mapping[SumName, frozenset[str]] = {
-    SumName.SECAGG: frozenset({"neighbours", "threshold", "suite"}),
-    SumName.ONE_SHOT: frozenset({"helpers", "threshold"}),
-    SumName.PAILLIER: frozenset({"trust", "trustees", "threshold", "bits"}),
-    SumName.PLAIN: frozenset(),
+    "secagg": frozenset({"neighbours", "threshold", "suite"}),
+    "one-shot": frozenset({"helpers", "threshold"}),
+    "paillier": frozenset({"trust", "trustees", "threshold", "bits"}),
+    "plain": frozenset(),
 }
 
 OF_SUMS = ("neighbours", "threshold", "suite", "helpers", "trust", "trustees", "bits")
 """All options of `OPTIONS`, in the order of the help."""
 
 REMEDIES: Mapping[SumName, str] = {
-    **dict.fromkeys(SumName, "lower --dropout or raise --cohort"),
-    SumName.SECAGG: "lower --threshold or --dropout, or raise --neighbours",
+    **dict.fromkeys(OPTIONS, "lower --dropout or raise --cohort"),
+    "secagg": "lower --threshold or --dropout, or raise --neighbours",
 }
 """Remedies in the message for a training in which every round was aborted."""
 
@@ -106,12 +67,12 @@ def aggregation(
         raise SettingError(
             f"{', '.join(strange)} cannot be combined with --aggregation {name}: omit it"
         )
-    if name is SumName.PLAIN:
+    if name == "plain":
         return PlainSum()
-    if name is SumName.SECAGG:
+    if name == "secagg":
         neighbours = given.pop("neighbours", "auto")
         return SecAggSum(neighbours=neighbours or None, progress=progress, **given)
-    if name is SumName.ONE_SHOT:
+    if name == "one-shot":
         return OneShotSum(progress=progress, **given)
     trust = _trust(given.pop("trust", None))
     summing = PaillierSum(trust=trust, progress=progress, **given)
@@ -145,21 +106,19 @@ def cohort(text: str | None) -> int | float | None:
 
 def split(ratings: Ratings, name: SplitName, seed: int) -> Split:
     """Split the ratings by the method of that name; raises SettingError or DataError."""
-    if name is SplitName.RANDOM:
+    if name == "random":
         return random_split(ratings, seed=seed)
-    if name is SplitName.TIME:
+    if name == "time":
         return time_split(ratings)
-    if name is SplitName.LAST:
+    if name == "last":
         return leave_last(ratings, LAST)
-    return official(ratings, int(name.value[1]))
+    return official(ratings, int(name[1]))
 
 
-def chosen(
-    model: ModelName, mask: MaskName | None, preset_name: str
-) -> tuple[Preset, Recipe | None]:
+def chosen(model: str, mask: MaskName | None, preset_name: str) -> tuple[Preset, Recipe | None]:
     """Return the preset to train, and FedMMF's recipe or else None; raises SettingError."""
-    if model is ModelName.FEDMMF:
-        masked = recipe((mask or MaskName.RIDGE).value, preset_name)
+    if model == "fedmmf":
+        masked = recipe(mask or "ridge", preset_name)
         return masked.preset, masked
     return preset(preset_name), None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ import typer
 from fedmf.cli.manners import errors_in_one_line
 from fedmf.cli.models import load_model
 from fedmf.models import Factors
-from fedmf.models.export import export
+from fedmf.models.export import Format, export
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -22,24 +21,16 @@ fedmf export runs/demo --to implicit --out als.npz  [dim]# and als.ids.npz[/dim]
 """
 
 
-class FormatName(StrEnum):
-    """Names of the formats of `fedmf.models.export`."""
-
-    NPZ = "npz"
-    PARQUET = "parquet"
-    IMPLICIT = "implicit"
-
-
 def export_(
     model: Annotated[
         Path, typer.Argument(help="The file model.fedmf, or the folder of fedmf train --out.")
     ],
     out: Annotated[Path, typer.Option(help="The file to write.")],
-    to: Annotated[FormatName, typer.Option(help="The format.")] = FormatName.NPZ,
+    to: Annotated[Format, typer.Option(help="The format.")] = "npz",
 ) -> None:
     """Write factors and ids; the products are predictions on the scale of the ratings."""
     with errors_in_one_line("before the file was written"):
         trained = load_model(model)
         factors = trained if isinstance(trained, Factors) else trained.factors()
-        written = export(factors, out, to.value)
+        written = export(factors, out, to)
         typer.echo(f"{written}: {factors.n_users} users, {factors.n_items} items")

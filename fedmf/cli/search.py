@@ -10,7 +10,7 @@ import typer
 
 from fedmf.aggregate import PlainSum
 from fedmf.cli import choices
-from fedmf.cli.choices import ModelName, SplitName
+from fedmf.cli.choices import SplitName
 from fedmf.cli.manners import (
     Columns,
     Duplicates,
@@ -52,7 +52,7 @@ def search(
     columns: Columns = None,
     scale: Scale = None,
     duplicates: Duplicates = None,
-    model: Annotated[ModelName, option("The model, as in fedmf train.")] = ModelName.FEDBPMF,
+    model: Annotated[str, option("The model, as in fedmf train.", choices=KINDS)] = "fedbpmf",
     grid: Annotated[
         list[str] | None,
         option(
@@ -74,7 +74,7 @@ def search(
     ] = None,
     split: Annotated[
         SplitName, option("The test part, which is left out; see fedmf train.")
-    ] = SplitName.RANDOM,
+    ] = "random",
     seed: Annotated[int, option("The seed of the split, the folds and the trainings.")] = 0,
     as_json: Json = False,
 ) -> None:
@@ -86,7 +86,7 @@ def search(
     """
     console = stderr()
     with errors_in_one_line("before the first candidate was finished"):
-        kind = KINDS[model.value]
+        kind = KINDS[model]
         chosen = _grid(kind, model, grid or [])
         learner = _learner(kind, model, seed)
         names = {name: _setting(learner, name) for name in chosen}
@@ -116,7 +116,7 @@ def search(
                 fit_params=features_of(learner, train),
                 progress=report,
             )
-        settings = {**source, "model": model.value, "split": split.value, "seed": seed}
+        settings = {**source, "model": model, "split": split, "seed": seed}
         settings |= {"folds": folds, "validation": None if folds else validation}
         typer.echo(
             json.dumps({"settings": settings, **_named(found, names)}, indent=2)
@@ -127,17 +127,17 @@ def search(
         given = {
             **table,
             "data": data if data != "simulated" else None,
-            "split": split.value if split is not SplitName.RANDOM else None,
+            "split": split if split != "random" else None,
             "seed": seed or None,
         }
-        advice = command_line("fedmf train", {**given, "model": model.value, **best})
+        advice = command_line("fedmf train", {**given, "model": model, **best})
         console.print(f"train it: {advice}", soft_wrap=True)
         if found.interrupted:
             console.print("interrupted: the finished candidates are shown", style="yellow")
             raise typer.Exit(INTERRUPTED)
 
 
-def _grid(kind: Kind, model: ModelName, given: Sequence[str]) -> dict[str, list[int | float]]:
+def _grid(kind: Kind, model: str, given: Sequence[str]) -> dict[str, list[int | float]]:
     """Return the values of each setting of --grid; raises SettingError."""
     if "epsilon" in kind.takes:
         raise SettingError(
@@ -172,7 +172,7 @@ def _number(text: str) -> int | float:
         return float(text)
 
 
-def _learner(kind: Kind, model: ModelName, seed: int) -> Any:
+def _learner(kind: Kind, model: str, seed: int) -> Any:
     """Return the estimator of a model with the usual settings and a sum in the clear."""
     chosen, masked = choices.chosen(model, None, "fast")
     summing = PlainSum().set_params(**kind.sums)

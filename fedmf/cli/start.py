@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ OF_TRAINING = ("split", "seed", "cohort", "dropout")
 NOT_COMPARED = (
     "not compared with the start, which has seen all test ratings that it can predict"
 )
-USUAL = (None, SplitName.RANDOM, 0)  # values of `OF_TRAINING` that the message leaves out
+USUAL = (None, "random", 0)  # values of `OF_TRAINING` that the message leaves out
 
 
 def continued(path: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -81,15 +81,14 @@ def _settings(file: Path) -> dict[str, Any]:
     if (
         file.name == FILE
         or found.get("model") not in [*KINDS]
-        or found.get("split") not in [*SplitName]
+        or found.get("split") not in get_args(SplitName)
         or not isinstance(hyper, dict)
         or not isinstance(options, dict)
     ):
         return {}
     found = found | hyper | options
     names = ("model", "preset", *OF_MODEL, *OF_TRAINING)
-    known = {name: found[name] for name in names if found.get(name) is not None}
-    return known | {"split": SplitName(found["split"])}
+    return {name: found[name] for name in names if found.get(name) is not None}
 
 
 def load_start(path: Path, model: str) -> Saved:

@@ -11,7 +11,6 @@ from rich.console import Console
 from fedmf.aggregate import PaillierSum, RoundAborted
 from fedmf.cli import choices
 from fedmf.cli import train_options as flags
-from fedmf.cli.choices import ModelName, SplitName, SumName
 from fedmf.cli.doubts import BETTER, doubts, going_on, interrupted_line
 from fedmf.cli.manners import (
     Columns,
@@ -82,7 +81,7 @@ def train(
     mask: flags.Mask = None,
     head: flags.Head = False,
     preset: flags.PresetOption = None,
-    aggregation: flags.Aggregation = SumName.SECAGG,
+    aggregation: flags.Aggregation = "secagg",
     neighbours: flags.Neighbours = None,
     threshold: flags.Threshold = None,
     suite: flags.Suite = None,
@@ -117,8 +116,7 @@ def train(
         said = None
         if start is not None:
             options, said = continued(start, options)
-        # the context has texts
-        model = ModelName(options.get("model", ModelName.FEDBPMF))
+        model = options.get("model", "fedbpmf")
         kind = KINDS[model]
         kind.check(model, {name: options[name] for name in options if name not in COMMON})
         head = head or kind.headed
@@ -127,7 +125,7 @@ def train(
         seed = options.get("seed", 0)
         chosen, masked = choices.chosen(model, mask, preset)
         default = chosen.rounds if kind.rounds is None else kind.rounds
-        holder = holder_name(trust, one_shot=aggregation is SumName.ONE_SHOT)
+        holder = holder_name(trust, one_shot=aggregation == "one-shot")
         live = LiveReport(console, default if rounds is None else rounds, holder)
         sums = {name: words[name] for name in choices.OF_SUMS}
         summing = choices.aggregation(aggregation, sums, live.phase)
@@ -160,7 +158,7 @@ def train(
         if (line := suited(trainer, ratings.n_items, rounds)) is not None:
             live.expect(trainer.rounds)
             console.print(line, soft_wrap=True)
-        split = SplitName(options.get("split", SplitName.RANDOM))
+        split = options.get("split", "random")
         parts = choices.split(ratings, split, seed)
         if isinstance(summing, PaillierSum):
             warning = f"trust {summing.trust}: {summing.warning}"
@@ -188,10 +186,10 @@ def train(
             ) from error
         recorded: dict[str, object] = {
             **source,
-            "model": str(model),
+            "model": model,
             "options": given,
             "preset": preset if "preset" in kind.takes else None,
-            "split": str(split),
+            "split": split,
             "mask": None if masked is None else repr(masked.mask),
             "head": head,
             "epsilon": spent,
@@ -231,13 +229,13 @@ def train(
             if out is not None and wanted and len(history) and second.factors is None:
                 again = {
                     **table,
-                    "aggregation": None if aggregation is SumName.SECAGG else aggregation,
+                    "aggregation": None if aggregation == "secagg" else aggregation,
                     **sums,
                     "head": head,
                     "rounds": rounds,
                 }
                 # the chain of FedBPMF begins again, with all rounds
-                if model != ModelName.FEDBPMF:
+                if model != "fedbpmf":
                     again["rounds"] = max(1, live.rounds - len(history))
                 line = going_on(out, again, starts="start" in kind.takes)
                 console.print(line, style="yellow", soft_wrap=True)

@@ -6,18 +6,19 @@ from pathlib import Path
 from typing import Annotated
 
 from fedmf.cli import choices
-from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
+from fedmf.cli.choices import LAST, MaskName, SplitName, SumName
 from fedmf.cli.manners import flag, option
 from fedmf.cli.models import DELTA, KINDS
 from fedmf.models import PRESETS
 
 Model = Annotated[
-    ModelName | None,
+    str | None,
     option(
         "The model to train. "
         + "; ".join(f"{name}: {kind.about}" for name, kind in KINDS.items())
         + ".",
         "fedbpmf",
+        choices=KINDS,
     ),
 ]
 Mask = Annotated[

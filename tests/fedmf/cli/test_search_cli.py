@@ -11,7 +11,6 @@ import pytest
 from fedmf import FedALS, FedBPMF, Trainer, load
 from fedmf.aggregate import PlainSum
 from fedmf.cli import search as command
-from fedmf.cli.choices import ModelName
 from fedmf.cli.models import KINDS
 from fedmf.data.splits import random_split
 from fedmf.errors import SettingError
@@ -133,7 +132,7 @@ def test_interrupt_shows_the_finished_candidates(monkeypatch):
     [(" factors=1", "k"), ("--factors=1", "k"), ("min-raters=3", "min_raters"), ("-k=1", "k")],
 )
 def test_grid_takes_the_options_of_train(given, name):
-    found = command._grid(KINDS["fedals"], ModelName.FEDALS, [given, "rounds=1"])
+    found = command._grid(KINDS["fedals"], "fedals", [given, "rounds=1"])
     assert set(found) == {name, "rounds"}
     with pytest.raises(SettingError, match=f"--grid {given}"):
-        command._grid(KINDS["fedals"], ModelName.FEDALS, [f"{name}=2", given])
+        command._grid(KINDS["fedals"], "fedals", [f"{name}=2", given])

@@ -7,7 +7,6 @@ import pytest
 
 from fedmf.bayes import FedBPMF, bpmf
 from fedmf.cli import choices, models
-from fedmf.cli.choices import MaskName, ModelName
 from fedmf.data import Features, load
 from fedmf.data.splits import random_split
 from fedmf.models import FedMF
@@ -49,7 +48,7 @@ def test_masks_and_heads_use_the_items_features(monkeypatch):
     parts = random_split(load("simulated"), seed=0)
     known = Features(np.eye(parts.train.n_items)[:, :2].copy(), ("first", "second"))
     monkeypatch.setattr(models, "known_features", lambda ratings: known)
-    preset, recipe = choices.chosen(ModelName.FEDMMF, MaskName.RIDGE, "fast")
+    preset, recipe = choices.chosen("fedmmf", "ridge", "fast")
     trainer = Trainer(preset.model, rounds=1)
     order = models.Order(masked=recipe, common={}, rounds=1)
     fitted = models.fit(trainer, models.KINDS["fedmmf"], parts, order, head=True)

@@ -129,7 +129,6 @@ _MOVED = {
     "fedmf.experiments": "fedmf.cli.reproduce",
     "fedmf.features": "fedmf.data.features",
     "fedmf.federated_cf": "fedmf.fcf.federated",
-    "fedmf.privacy": "fedmf.masks.privacy",
     "fedmf.ratings": "fedmf.data.ratings",
     "fedmf.splits": "fedmf.data.splits",
 }

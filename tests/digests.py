@@ -36,10 +36,12 @@ import fedmf
 import secagg
 from benches.papers.centralised import SVD
 from benches.papers.encrypted_items import EncryptedItems, PlainItems, descend
+from benches.papers.indicator import indicator, well_masked
+from benches.papers.mixed_mode import MixedSum
 from benches.papers.simulated_views import simulate_views
 from benches.papers.subset import most_rated
 from benches.papers.under_encryption import fedmf_under_encryption, items_under_encryption
-from fedmf import aggregate, attacks, context, dp, fcf, privacy, splits
+from fedmf import attacks, context, dp, fcf, splits
 from fedmf.aggregate.noisy import noise_multiplier
 from fedmf.attacks.observed import count_raters, in_the_clear, train, under_masks
 from fedmf.data.features import item_features
@@ -166,9 +168,9 @@ MORE_SUMS: dict[str, Any] = {
     "float": fedmf.FloatSum,
     "paillier, shared key": partial(fedmf.PaillierSum, trust="shared client key", key=KEY),
     "paillier, trustees": partial(fedmf.PaillierSum, trust="threshold", key=SHARES),
-    "mixed secagg": lambda: aggregate.MixedSum(fedmf.SecAggSum(), SOME),
-    "mixed one-shot": lambda: aggregate.MixedSum(fedmf.OneShotSum(), SOME),
-    "mixed paillier": lambda: aggregate.MixedSum(HOLDER(), SOME),
+    "mixed secagg": lambda: MixedSum(fedmf.SecAggSum(), SOME),
+    "mixed one-shot": lambda: MixedSum(fedmf.OneShotSum(), SOME),
+    "mixed paillier": lambda: MixedSum(HOLDER(), SOME),
 }
 RIDGE, FM, NN = fedmf.RidgeMask(), fedmf.FMMask(k=2, steps=20), fedmf.NNMask(hidden=3, steps=20)
 MASKS: dict[str, Any] = {"ridge": RIDGE, "fm": FM, "nn": NN}
@@ -199,7 +201,7 @@ def masked(mask: Any, model: Any, by: Any, features: Any = None, **how: Any) -> 
     head = fedmf.LocalHead(penalty=5.0).fit(fitted.model_, TRAIN)
     alone = mask.fit(ITEMS, TRAIN, 7)
     rest = less_mask(TRAIN, alone, 3.5).values
-    private = privacy.indicator(TRAIN, alone), privacy.well_masked(TRAIN, alone, 0.03)
+    private = indicator(TRAIN, alone), well_masked(TRAIN, alone, 0.03)
     local = {**judged(alone), "rest": rest, "private": private}
     return {**judged(fitted), "head": judged(head), "local": local}
 

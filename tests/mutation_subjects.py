@@ -61,7 +61,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "fedmf/fcf/fcf.py": "fcf implicit declared_settings",
         "fedmf/fcf/federated.py": "fcf implicit declared_settings",
         "benches/papers/encrypted_items.py": "encrypted_items",
-        "fedmf/aggregate/vectors.py": "aggregate mixed_sum mf trainer",
+        "fedmf/aggregate/vectors.py": "aggregate mixed_mode mf trainer",
     },
     "oneshot": {
         "secagg/oneshot/client.py": "oneshot_client oneshot_attacks vectors_oneshot",

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from benches.papers.indicator import mean_indicator
 from benches.papers.table import Mean, Picture, Results, Row, Run, Table
 from benches.papers.training import in_the_clear, judged, parted
 from fedmf.attacks import ranking, recovery
@@ -17,7 +18,6 @@ from fedmf.data import Ratings
 from fedmf.data.features import item_features
 from fedmf.masks import FedMMF, FMMask
 from fedmf.masks.mmf import masked
-from fedmf.masks.privacy import mean_indicator
 from fedmf.masks.recipes import PAPER
 
 Floats = NDArray[np.float64]

@@ -4,15 +4,13 @@ A trainer takes an `Aggregation`. `PlainSum` adds the clients' integers in the c
 `SecAggSum` adds the integers by the secure-aggregation protocol. `OneShotSum` takes one message
 from each client. `PaillierSum` adds the integers under homomorphic encryption. All four give
 the same integers, bit for bit, and leave out the same users. `FloatSum` adds floats for
-comparison. `MixedSum`, the mixed mode of the FedMMF paper, protects less than the name
-suggests. The estimators with an ε, such as `fedmf.DPEase`, add noise for differential privacy
+comparison. The estimators with an ε, such as `fedmf.DPEase`, add noise for differential privacy
 to any sum of integers.
 """
 
 from __future__ import annotations
 
 from fedmf.aggregate.aggregation import PHASES, Aggregation, Phase, RoundAborted
-from fedmf.aggregate.mixed import MixedSum
 from fedmf.aggregate.paillier import PaillierSum
 from fedmf.aggregate.plain import FloatSum, PlainSum
 from fedmf.aggregate.protocols import OneShotSum, SecAggSum
@@ -25,7 +23,6 @@ __all__ = [
     "Aggregate",
     "Aggregation",
     "FloatSum",
-    "MixedSum",
     "OneShotSum",
     "PaillierSum",
     "Phase",

@@ -7,7 +7,7 @@ on the same training under secure aggregation. Under secure aggregation `leakage
 - **Plain gradients give the ratings away.** `from_two_rounds` solves for a user's ratings with
   the gradients of two rounds. `from_one_round` needs one round, if ratings are on a grid.
 - **Personalised masks do not protect.** `from_ridge` and `from_retraining` undo the masks,
-  given the items' public features and one number per user. Indicator J (`fedmf.masks.privacy`)
+  given the items' public features and one number per user. The paper's indicator J
   and the paper's own two attacks, `recovery` and `ranking`, do not show that.
 - **An exact sum over one user is that user's gradient.** `from_sum` reads the gradient from
   secure sums at items with a single rater. ``FedMF(min_raters=3)`` leaves such items out.

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benches.papers.mixed_mode import MixedSum
 from fedmf.aggregate import (
-    MixedSum,
     PaillierSum,
     SecAggSum,
 )

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 ATTRIBUTES = """
-fedmf.Factors.load fedmf.PaillierSum fedmf.__version__ fedmf._fast fedmf.aggregate.MixedSum
+fedmf.Factors.load fedmf.PaillierSum fedmf.__version__ fedmf._fast
 fedmf.attacks fedmf.context fedmf.datasets.simulated fedmf.dp fedmf.dp.DPFedMF fedmf.fcf
-fedmf.fcf.FCF fedmf.fcf.views fedmf.from_triples fedmf.privacy fedmf.ratings.Ratings
+fedmf.fcf.FCF fedmf.fcf.views fedmf.from_triples fedmf.ratings.Ratings
 fedmf.splits
 secagg.Client secagg.Field secagg.FixedPoint secagg.Identity.generate secagg.Integers
 secagg.Journal secagg.Journal.create secagg.Journal.open secagg.Packing

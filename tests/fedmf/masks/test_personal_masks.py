@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from benches.papers.indicator import indicator, mean_indicator, samples_needed, well_masked
 from fedmf.data import Features, Split, from_triples
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.masks.higher import fm_descent, nn_descent, padded
-from fedmf.masks.privacy import indicator, mean_indicator, samples_needed, well_masked
 from fedmf.masks.recipes import recipe
 from fedmf.models import PRESETS
 

@@ -29,8 +29,8 @@ class MixedSum(Settings):
         Sum of the gradients of users that are not exposed, a `SecAggSum`, `OneShotSum` or
         `PaillierSum`. The encoding of this sum is used for all users.
     exposed
-        Ids of the users who send plain gradients. `fedmf.masks.privacy.well_masked` returns the
-        paper's choice.
+        Ids of the users who send plain gradients. The paper's choice is the result of
+        `benches.papers.indicator.well_masked`.
     """
 
     secure: SecAggSum | OneShotSum | PaillierSum

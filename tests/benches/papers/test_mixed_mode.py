@@ -7,7 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from fedmf.aggregate import MixedSum, OneShotSum, PlainSum, RoundAborted, SecAggSum
+from benches.papers.mixed_mode import MixedSum
+from fedmf.aggregate import OneShotSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError

@@ -9,10 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from effort import pure_repeats
+from effort import FULL, pure_repeats, scaled
 from fedmf.aggregate import WARNINGS
 
 ROOT = Path(__file__).parents[2]
+AS_MANY = """
+from hypothesis import settings
+settings.register_profile("as many", max_examples={})
+settings.load_profile("as many")
+"""
+"""Examples that a test of a page draws: as many as the tests here."""
 
 
 def blocks(path: str) -> list[str]:
@@ -160,6 +166,7 @@ def test_find_a_bug_finds_the_smallest_case() -> None:
 @pytest.mark.parametrize("block", blocks("docs/testing.md"))
 def test_docs_tests_run(block: str, tmp_path: Path) -> None:
     (tmp_path / "test_block.py").write_text(block)
+    (tmp_path / "conftest.py").write_text(AS_MANY.format(scaled(FULL)))
     out = run("-m", "pytest", "-q", "--rootdir=.", "test_block.py", cwd=tmp_path)
     assert "1 passed" in out
 

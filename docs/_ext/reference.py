@@ -78,8 +78,10 @@ def link_other_names(app: Any, env: Any, node: Any, content: Any) -> Any:
         return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", name, node, content)
 
     if "." not in target:
+        if not target[0].isupper():  # a parameter or a function, of which there are thousands
+            return content
         names = [n for n in domain.objects if n.endswith(f".{target}") and n.count(".") <= 2]
-        return link(names[0]) if names and target[0].isupper() else content
+        return link(names[0]) if names else content
     if not target.startswith(PACKAGES):
         return None
     mocked = env.config.autodoc_mock_imports

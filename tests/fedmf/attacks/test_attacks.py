@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fedmf import attacks
+from fedmf import SecAggSum, attacks
+from fedmf.aggregate.aggregation import modulus_bits
 from fedmf.attacks import Seen, from_one_round, from_retraining, from_ridge, observed
 from fedmf.attacks.observed import (
     chance,
@@ -37,6 +38,7 @@ from fedmf.models import PRESETS, FedMF
 
 GRID = np.arange(1.0, 6.0)
 REG = 0.1
+BITS = modulus_bits(24, SecAggSum().encoding)  # of the ring of the watched sums
 
 
 @pytest.fixture(scope="module")
@@ -114,32 +116,35 @@ def test_gradients_leak_in_the_clear_but_not_when_secure(few, everyone, one_roun
 
 
 def test_masked_input_is_independent_of_the_gradient(few):
-    """Decoded, y_u is uniform on [−2^15, 2^15) and as good as independent of η_u."""
+    """Decoded, y_u is uniform in the ring and as good as independent of η_u."""
     seen = train(PRESETS["paper"].model, few, 1, 0)[0]
     secure = under_masks(seen, {7}, 0)
     sent, gradient = secure.masked[7].reshape(-1), seen.gradients[7].dense()
     n = sent.size
-    assert np.abs(np.quantile(sent, [0.25, 0.5, 0.75]) / 2**15 - [-0.5, 0, 0.5]).max() < 0.15
+    assert (
+        np.abs(np.quantile(sent, [0.25, 0.5, 0.75]) / 2 ** (BITS - 17) - [-0.5, 0, 0.5]).max()
+        < 0.15
+    )
     assert abs(np.corrcoef(sent, gradient)[0, 1]) < 4 / np.sqrt(n)
 
 
 def test_difference_of_masked_inputs_is_independent_too(few):
-    """Masks that came twice would cancel; in Z_{2^32}, also where the user rated nothing."""
+    """Masks that came twice would cancel; in the ring, also where the user rated nothing."""
     rounds = train(PRESETS["paper"].model, few, 2, 0)
     first, second = (
         (under_masks(one, {7}, 0).masked[7] * 2**16).astype(np.int64) for one in rounds
     )
-    moved = (first - second) % 2**32
+    moved = (first - second) % 2**BITS
     before, after = (
         np.rint(one.gradients[7].dense().reshape(moved.shape) * 2**16).astype(np.int64)
         for one in rounds
     )
     rated = rounds[0].gradients[7].indices
-    assert np.mean(moved == (before - after) % 2**32) < 0.01
+    assert np.mean(moved == (before - after) % 2**BITS) < 0.01
     unrated = np.delete(moved, rated, axis=0).reshape(-1)
     for part in (moved.reshape(-1), unrated):
         n = part.size
-        quantiles = np.quantile(part / 2**32, [0.25, 0.5, 0.75])
+        quantiles = np.quantile(part / 2**BITS, [0.25, 0.5, 0.75])
         assert np.abs(quantiles - [0.25, 0.5, 0.75]).max() < 4 * np.sqrt(0.25 / n)
 
 

@@ -34,6 +34,7 @@ import numpy as np
 
 import fedmf
 import secagg
+from benches.papers import retraining
 from benches.papers.centralised import SVD
 from benches.papers.encrypted_items import EncryptedItems, PlainItems, descend
 from benches.papers.indicator import indicator, well_masked
@@ -376,7 +377,8 @@ for yes in (False, True):
     CASES[f"on masked ratings, {yes}"] = partial(on, ranked=yes)
     CASES[f"singletons, {yes}"] = partial(attacks.singletons, TRAIN, 1 + yes, dropout=0.2)
 for name, mask in MASKS.items():
-    CASES[f"inversion, {name}"] = partial(attacks.inversion, RATINGS, SOME, mask)
+    invert = attacks.inversion if mask is RIDGE else retraining.inversion
+    CASES[f"inversion, {name}"] = partial(invert, RATINGS, SOME, mask)
 CASES["round, complete"] = shared
 CASES["round, weights"] = partial(shared, max_weight=9, threshold=6)
 CASES["round, graph"] = partial(shared, neighbours=6, threshold=4)

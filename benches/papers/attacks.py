@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from benches.papers import retraining
 from benches.papers.table import Panel, Row, Run, Table, Target, at_most
 from benches.papers.training import parted
 from fedmf import attacks
@@ -33,7 +34,8 @@ def _run(
     if attack != "singletons":
         train = parted(DATA, run).train
         attacked = train, attacks.chosen(train, QUICK if run.quick else n_users, run.seed)
-    found: Outcome = getattr(attacks, attack)(*attacked, seed=run.seed, **settings)
+    home = retraining if isinstance(settings.get("mask"), FMMask | NNMask) else attacks
+    found: Outcome = getattr(home, attack)(*attacked, seed=run.seed, **settings)
     figures = {"plain": found.plain, "secure": found.secure, "chance": found.chance}
     return figures | {ABOVE: found.secure - found.chance, "the sum": found.summed}
 

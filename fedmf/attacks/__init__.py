@@ -6,9 +6,9 @@ on the same training under secure aggregation. Under secure aggregation `leakage
 
 - **Plain gradients give the ratings away.** `from_two_rounds` solves for a user's ratings with
   the gradients of two rounds. `from_one_round` needs one round, if ratings are on a grid.
-- **Personalised masks do not protect.** `from_ridge` and `from_retraining` undo the masks,
-  given the items' public features and one number per user. The paper's indicator J
-  and the paper's own two attacks, `recovery` and `ranking`, do not show that.
+- **Personalised masks do not protect.** `from_ridge` undoes the masks, given the items' public
+  features and one number per user. The paper's indicator J and the paper's own two attacks,
+  `recovery` and `ranking`, do not show that.
 - **An exact sum over one user is that user's gradient.** `from_sum` reads the gradient from
   secure sums at items with a single rater. ``FedMF(min_raters=3)`` leaves such items out.
 - **An exact item–item table is most users' profiles.** `from_gram` peels the profiles off, a
@@ -25,7 +25,7 @@ from fedmf.attacks.leakage import (
     from_sum,
     from_two_rounds,
 )
-from fedmf.attacks.masked_ratings import from_retraining, ranking, recovery
+from fedmf.attacks.masked_ratings import ranking, recovery
 from fedmf.attacks.observed import Outcome
 from fedmf.attacks.peeling import from_gram, gram_of, peeled
 from fedmf.attacks.trials import chosen, inversion, leakage, on_masked_ratings, singletons
@@ -37,7 +37,6 @@ __all__ = [
     "chosen",
     "from_gram",
     "from_one_round",
-    "from_retraining",
     "from_ridge",
     "from_sum",
     "from_two_rounds",

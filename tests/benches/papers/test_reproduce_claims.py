@@ -86,6 +86,7 @@ def test_attacks_use_training_ratings_singletons_use_all(row, monkeypatch):
 
     for name in ("leakage", "inversion", "on_masked_ratings", "singletons"):
         monkeypatch.setattr(library, name, attack)
+    monkeypatch.setattr("benches.papers.retraining.inversion", attack)
     with pytest.raises(Attacked) as found:
         row.run(Run(seed=1, quick=True))
     (seen,) = found.value.args

@@ -18,12 +18,10 @@ from typer.testing import CliRunner
 
 from fedmf import SecAggSum, attacks
 from fedmf.aggregate.aggregation import modulus_bits
-from fedmf.attacks import Seen, from_one_round, from_retraining, from_ridge, observed
+from fedmf.attacks import Seen, from_one_round, from_ridge, observed
 from fedmf.attacks.observed import (
-    chance,
     grid_of,
     in_the_clear,
-    share_right,
     train,
     under_masks,
 )
@@ -32,8 +30,7 @@ from fedmf.data import Catalogue, Split
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
-from fedmf.masks.mmf import masked
+from fedmf.masks import MeanMask, RidgeMask
 from fedmf.models import PRESETS, FedMF
 
 GRID = np.arange(1.0, 6.0)
@@ -194,39 +191,6 @@ def test_inversion_succeeds_only_in_the_clear(few, everyone):
     assert outcome.plain >= 0.97
     assert 0.05 < outcome.secure < guessing(outcome)
     assert outcome.summed < guessing(outcome)
-
-
-@pytest.mark.large
-def test_attacker_starts_differ_from_the_parties(few, monkeypatch):
-    seeds = []
-    original = FMMask.fit
-
-    def spy(self, features, ratings, seed=0):
-        seeds.append(seed)
-        return original(self, features, ratings, seed)
-
-    monkeypatch.setattr(FMMask, "fit", spy)
-    attacks.inversion(few, attacks.chosen(few, 2, 0), FMMask(), seed=1)
-    assert seeds[0] == 1
-    assert len(seeds) > 1
-    assert min(seeds[1:]) > 10**5
-
-
-@pytest.mark.parametrize("mask", [FMMask(), pytest.param(NNMask(), marks=pytest.mark.large)])
-def test_masks_without_closed_form_are_undone_by_retraining(few, mask):
-    """Masks without a closed form are undone by retraining from other starts."""
-    some = few.take(few.users < 10)
-    features = item_features(some)
-    hidden = masked(some, mask.fit(features, some, seed=0))
-    means = np.bincount(some.users, some.values, 24) / np.maximum(np.diff(some.indptr), 1)
-    found = from_retraining(hidden, mask, features, means, GRID, passes=2, seed=1)
-    assert share_right(found, some.values) >= 0.9
-    noise = np.random.default_rng(0).normal(scale=1e7, size=some.n_ratings)
-    guessed = from_retraining(
-        some.with_values(noise, (-np.inf, np.inf)), mask, features, means, GRID, passes=1
-    )
-    bound = chance(some.values) + 4 * np.sqrt(0.25 / some.n_ratings)
-    assert share_right(guessed, some.values) < bound
 
 
 def test_recovery_stretches_masked_ratings_to_the_range():

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from fedmf.bayes import FedBPMF, Posterior
-from fedmf.cli.ranker import VIEWS
 from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.data import Ratings, Split
 from fedmf.data.features import known_features, user_features
@@ -23,6 +22,7 @@ from fedmf.ease import DPEase, ItemWeights
 from fedmf.ease.weights import KIND as ITEM_WEIGHTS
 from fedmf.errors import SettingError
 from fedmf.fcf import FCF, Adam, FederatedCF, Implicit, tuned, views
+from fedmf.fcf.moments import VIEWS
 from fedmf.masks import FedMMF, LocalHead
 from fedmf.masks.recipes import Recipe
 from fedmf.models import FedALS, preset
@@ -168,13 +168,10 @@ def suited(trainer: object, n_items: int, rounds: int | None) -> str | None:
 
 
 def _implicit(order: Order) -> Scheduled:
-    return FederatedCF(
-        tuned().set_params(**order.of("k", "reg")),
-        rounds=order.rounds,
-        callbacks=order.watched("epochs", order.rounds),
-        **order.of("min_raters"),
-        **order.together,
-    )
+    made = tuned().set_params(**order.of("k", "reg"))
+    system = FederatedCF(made, rounds=order.rounds, **order.of("min_raters"), **order.together)
+    system.callbacks = [lambda one: order.progress("sums", one.round, system.expected)]
+    return system
 
 
 def _fcf(order: Order) -> Scheduled:
@@ -217,7 +214,6 @@ STEPS_OF_EPOCH = 10
 FACTORS = ("k", "reg", "min_raters")
 STEPS = frozenset({*FACTORS, "rate", "preset", "cohort", "head"})
 CONTEXT: dict[str, Any] = {"takes": frozenset({"rate", "reg", "cohort"}), "rounds": 200}
-RANKS: dict[str, Any] = {"ranks": True, "sums": VIEWS}
 
 # fmt: off
 KINDS: Mapping[str, Kind] = {
@@ -233,9 +229,10 @@ KINDS: Mapping[str, Kind] = {
                     build=_dpfedmf, takes=frozenset({"epsilon", "head"}), headed=True,
                     sums={"clip": 64.0}),
     "implicit": Kind(about="federated CF of views, which ranks", build=_implicit, rounds=10,
-                     takes=frozenset({*FACTORS, "start"}), **RANKS),
+                     takes=frozenset({*FACTORS, "start"}), ranks=True, sums=VIEWS),
     "fcf": Kind(about="FCF of views, which ranks", build=_fcf, rounds=20,
-                takes=frozenset({*FACTORS, "rate", "start"}), **RANKS),
+                takes=frozenset({*FACTORS, "rate", "start"}), ranks=True,
+                sums={"clip": 64.0, "fractional_bits": 24}),
     "dpease": Kind(about="EASE of views with differential privacy, which ranks", build=_dpease,
                    rounds=EASE_SUMS, takes=frozenset({"epsilon", "reg"}), ranks=True,
                    sums={"clip": 64.0}),
@@ -285,6 +282,8 @@ def measured(
     """
     simple, train = ranked(Popularity(parts.train), parts), parts.train
     found: dict[str, object] = {"ranking": ranked(fitted, parts), "popularity": simple}
+    if isinstance(fitted, Factors) and fitted.ranks:
+        found["reg"] = fitted.implicit.reg
     if train.name == SIMULATED:
         truth = Factors.of(*appeal(train.n_users, train.n_items), train)
         found["best_possible"] = ranked(truth, parts)

@@ -75,32 +75,26 @@ def recommend(
         elif not is_file(name):
             catalogue = _catalogue(path, trained, name)
         number = _number(trained, user)
-        best = trained if ranker is None else ranker
-        # a model that ranks scores all items 0 for a user without ratings
-        unrated = best.ranks and not best.seen(number).size
-        if unrated:
-            ranker = None
         items = _recommended(trained, ranker, catalogue, number, k)
         trainer = "implicit" if path.name == FILE else recorded_text(path, "model")
-        about = _about(trained, trainer, second=ranker is not None, unrated=unrated)
+        about = _about(trained, trainer, second=ranker is not None)
+        if not any(one.get("score", 1) for one in items):
+            about += "; the user rated nothing in training: all scores are 0"
         console.print(about, soft_wrap=True)
         ranks = trained.ranks or ranker is not None
         document = {"data": name, "user": _id(trained, user), "ranks": ranks}
         typer.echo(to_json(document | {"items": items}) if as_json else _table(items))
 
 
-def _about(trained: Saved, model: str | None, *, second: bool, unrated: bool) -> str:
-    """Return the models that rank and predict; no model can rank for an `unrated` user."""
+def _about(trained: Saved, model: str | None, *, second: bool) -> str:
+    """Return a line with the models that rank and predict."""
     if second:
         return f"ranked by {FILE} (implicit), ratings predicted by {model or 'model.fedmf'}"
     if trained.ranks:
-        order = "; the user rated nothing in training: all scores are 0" if unrated else ""
-        return f"ranked by {model or 'a model of implicit feedback'}{order}"
+        return f"ranked by {model or 'a model of implicit feedback'}"
     remedy = f"give a folder with {FILE}, or train --model implicit"
     if model == "dpfedmf":  # the exact sums of other models would undo its noise
         remedy = "train --model dpease, with an ε of its own"
-    if unrated:
-        remedy = f"the user rated nothing in training, so {FILE} has no score above 0"
     return (
         f"ranked by the predicted ratings of {model or 'the model'}, which mostly rank badly: "
         f"{remedy}"

@@ -180,6 +180,8 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
         table.add_row("the same by popularity", _ranking(result["popularity"]))
     if "best_possible" in result:
         table.add_row("the best possible", _ranking(result["best_possible"]))
+    if "reg" in result:
+        table.add_row("λ", f"{result['reg']:g}")
     if result["train_rmse"] is not None:
         table.add_row("train RMSE", f"{result['train_rmse']:.4f}")
     aborted = f", {result['aborted']} of them aborted" if result["aborted"] else ""

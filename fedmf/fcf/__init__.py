@@ -12,7 +12,7 @@ from fedmf.data.splits import user_split
 from fedmf.fcf.cf import CF
 from fedmf.fcf.confidence import Implicit, tuned, views
 from fedmf.fcf.fcf import FCF
-from fedmf.fcf.federated import FederatedCF
+from fedmf.fcf.moments import FederatedCF
 from fedmf.training import Adam, Descent, Ranking, ranking
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 import numpy as np
 
 from fedmf.data import Ratings
-from fedmf.fcf.confidence import Implicit, solve
+from fedmf.fcf.confidence import Floats, Implicit, solve
 from fedmf.fcf.federated import FORMER, XY
 from fedmf.models import Factors
 from fedmf.models.estimator import not_continued
@@ -70,12 +70,12 @@ class CF(Iterative):
         """
         self._forget()
         not_continued(self, start)
-        nothing = XY(np.empty(0), np.empty(0))
+        nothing = XY(np.empty(0), np.empty(0), np.empty(0))
         records = (
             RoundRecord(round=number, cohort=train.n_users, survivors=train.n_users)
             for number in range(1, self.rounds + 1)
         )
-        pairs = zip(self.iterate(train), records, strict=True)
+        pairs = zip(self._passes(train), records, strict=True)
         rounds = (Round(state, None, record, None) for state, record in pairs)
         found, history = keep(rounds, nothing, self.report)
         if found is nothing:
@@ -83,17 +83,21 @@ class CF(Iterative):
         self.model_, self.history_ = self.model.factors(*found, train), history
         return self
 
-    def iterate(self, ratings: Ratings) -> Iterator[XY]:
+    def iterate(self, ratings: Ratings) -> Iterator[tuple[Floats, Floats]]:
         """Yield X (n_users, k) and Y (n_items, k) after each pass; X is exact for Y.
 
         `ratings` and errors are the same as in `fit`; no fitted attribute is set.
         """
-        users = self.model.confidence(ratings).tables()
-        items = users[0].T, users[1].T
-        of_users = self.model.penalty(users[0].sum(axis=1), ratings.n_items)
-        of_items = self.model.penalty(items[0].sum(axis=1), ratings.n_users)
-        x = solve(self.model.start(ratings, self.seed), *users, of_users)
+        return ((x, y) for x, y, _ in self._passes(ratings))
+
+    def _passes(self, ratings: Ratings) -> Iterator[XY]:
+        confidence = self.model.confidence(ratings)
+        users, items = confidence.by_users, confidence.by_items
+        of_users, of_items = (self.model.penalty(one.sums) for one in (users, items))
+        first = np.eye(self.model.k)[0] * self.model.centred
+        x = solve(self.model.start(ratings, self.seed), users, of_users, first)
         for _ in range(self.rounds):
-            y = solve(x, *items, of_items)
-            x = solve(y, *users, of_users)
-            yield XY(x, y)
+            y = solve(x, items, of_items)
+            centre = x.mean(axis=0) * self.model.centred
+            x = solve(y, users, of_users, centre)
+            yield XY(x, y, centre)

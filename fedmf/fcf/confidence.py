@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Annotated, Protocol
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings
 from fedmf.data.checks import check_parts, check_ratings
-from fedmf.errors import DataError, DataWarning, optional
+from fedmf.errors import DataError, DataWarning, SettingError
 from fedmf.models import Factors
 from fedmf.models.additions import ImplicitSettings
 from fedmf.settings import Count, Positive, Range, Seed, Settings, check
@@ -24,16 +24,29 @@ from fedmf.settings import Count, Positive, Range, Seed, Settings, check
 Floats = NDArray[np.float64]
 Power = Annotated[float, Range(float, 0, 1)]
 
+POPULAR = 1000.0
+"""λ for which all x_u of a centred model are close to x̄, and items are ranked by popularity."""
 
-class SparseTable(Protocol):
-    """Operations of a scipy.sparse table that this module uses."""
+
+class Rated(NamedTuple):
+    """Confidences of rated pairs, row by row in CSR form; a row is a user, or an item.
+
+    Parameters
+    ----------
+    indptr, columns : int arrays, the layout of ``indptr`` and ``items`` of `Ratings`
+    excess, weighted : shape (n_ratings,), c − 1 and c · p, as in `Confidence`
+    """
+
+    indptr: NDArray[np.int64]
+    columns: NDArray[np.integer]
+    excess: Floats
+    weighted: Floats
 
     @property
-    def T(self) -> SparseTable: ...  # noqa: D102
-
-    def sum(self, axis: int) -> Floats: ...  # noqa: D102
-
-    def __matmul__(self, dense: Floats, /) -> Floats: ...
+    def sums(self) -> Floats:
+        """Σ (c − 1) of each row, shape (rows,)."""
+        rows = np.repeat(np.arange(self.indptr.size - 1), np.diff(self.indptr))
+        return np.asarray(np.bincount(rows, self.excess, self.indptr.size - 1), np.float64)
 
 
 def views(ratings: Ratings) -> Ratings:
@@ -110,19 +123,19 @@ class Confidence:
         within = np.arange(row.size) - np.repeat(np.cumsum(counts) - counts, counts)
         return row, first[row] + within
 
-    def tables(self) -> tuple[SparseTable, SparseTable]:
-        """Return c − 1 and c · p as sparse tables of shape (n_users, n_items).
+    @property
+    def by_users(self) -> Rated:
+        """Confidences with a row for each user."""
+        return Rated(self.ratings.indptr, self.ratings.items, self.excess, self.weighted)
 
-        Raises MissingExtra if scipy is not installed.
-        """
-        sparse = optional("scipy.sparse", "implicit feedback needs")
+    @property
+    def by_items(self) -> Rated:
+        """Confidences with a row for each item."""
         ratings = self.ratings
-        shape = (ratings.n_users, ratings.n_items)
-        excess, weighted = (
-            sparse.csr_array((values, ratings.items, ratings.indptr), shape=shape)
-            for values in (self.excess, self.weighted)
-        )
-        return excess, weighted
+        order = np.argsort(ratings.items, kind="stable")
+        counts = np.bincount(ratings.items, minlength=ratings.n_items)
+        indptr = np.append(0, np.cumsum(counts))
+        return Rated(indptr, ratings.users[order], self.excess[order], self.weighted[order])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,20 +149,28 @@ class Implicit(Settings):
         α of eq. 4, > 0: a rating r has the confidence 1 + α r. For counts take logarithms, or
         an α such that α times the largest count is 10 to 50. For `FCF` with the default
         aggregation, α r should not exceed about 5.
-    reg : float, λ of eq. 5, per user and per item, not per rating as in FedMF, > 0
+    reg
+        λ of eq. 5, per user and per item, not per rating as in FedMF, > 0. None: `FederatedCF`
+        chooses λ on a part of the training ratings; see `fedmf.fcf.choice`.
     spread
         Standard deviation of the starting item factors around 0, > 0. The paper gives no value.
     power
-        ν in [0, 1]. The λ of a user or item is λ (Σ c)^ν, with the sum of that user's or item's
-        confidences (Rendle et al., "Revisiting the performance of iALS", RecSys 2022). The
-        paper has ν = 0; `FCF` takes no other ν.
+        ν in [0, 1]. The λ of a user or item is λ (1 + α Σ r)^ν, with the sum of that user's or
+        item's ratings (after Rendle et al., "Revisiting the performance of iALS", RecSys 2022,
+        who add α₀ times the number of all items or users in place of 1: λ then hardly differs
+        between users, if ratings are few). The paper has ν = 0; `FCF` takes no other ν.
+    centred
+        True for λ|x − x̄|² in place of λ|x|², where x̄ is the mean of the last X. A user without
+        ratings then has x̄, which ranks items almost by popularity, in place of 0. `FCF` takes
+        False alone.
     """
 
     k: Count = 4
     alpha: Positive = 1.0
-    reg: Positive = 1.0
+    reg: Positive | None = 1.0
     spread: Positive = 0.1
     power: Power = 0.0
+    centred: bool = False
 
     def start(self, ratings: Ratings, seed: int) -> Floats:
         """Draw the starting item factors Y, float64 (n_items, k); X follows from Y by eq. 7.
@@ -179,29 +200,28 @@ class Implicit(Settings):
         excess = self.alpha * ratings.values
         return Confidence(excess, (1.0 + excess) * (ratings.values > 0), ratings)
 
-    def penalty(self, excess: Floats, n: float) -> Floats:
-        """Return λ (Σ c)^ν of users or items; a single number for all if ν = 0.
+    def penalty(self, excess: Floats) -> Floats:
+        """Return λ (1 + Σ (c − 1))^ν of each user or item, given Σ (c − 1), shape (rows,).
 
-        Parameters
-        ----------
-        excess : sum of c − 1 of each user or item, shape (rows,)
-        n : number of items or users, which is the sum of the 1 in each c
+        Raises SettingError if λ is not chosen yet.
         """
-        return np.asarray(self.reg * (n + excess) ** self.power if self.power else self.reg)
+        if self.reg is None:
+            raise SettingError("reg = None is for the fit of a FederatedCF: pass a number")
+        return np.asarray(self.reg * (1 + excess) ** self.power)
 
-    def factors(self, x: Floats, y: Floats, ratings: Ratings) -> Factors:
+    def factors(self, x: Floats, y: Floats, centre: Floats, ratings: Ratings) -> Factors:
         """Return X and Y as factors that rank, with the settings for `Factors.fold_in`."""
-        settings = ImplicitSettings(self.reg, self.alpha, self.power)
-        return Factors.of(x, y, ratings, ranks=True, implicit=settings)
+        settings = ImplicitSettings(self.reg or 0.0, self.alpha, self.power)
+        return Factors.of(x, y, ratings, ranks=True, implicit=settings, centre=centre)
 
 
-def tuned(k: int = 32) -> Implicit:
+def tuned(k: int = 64) -> Implicit:
     """Return the settings of ``fedmf train --model implicit``, for ten epochs of `FederatedCF`.
 
-    α = 5, λ = 1 and ν = .5 were chosen on validation ratings of ml-1m, 60/20/20 for each user.
-    They also suit the validation ratings of ml-100k, and smaller k.
+    α = 5 and ν = .5 were chosen on validation ratings of ml-1m, 60/20/20 for each user. λ is
+    chosen in each training.
     """
-    return Implicit(k=k, alpha=5.0, power=0.5)
+    return Implicit(k=k, alpha=5.0, reg=None, power=0.5, centred=True)
 
 
 def packed_products(vectors: Floats) -> Floats:
@@ -222,20 +242,29 @@ def symmetric(packed: Floats, k: int) -> Floats:
     return tables
 
 
-def solve(fixed: Floats, excess: SparseTable, weighted: SparseTable, reg: ArrayLike) -> Floats:
-    """Return the exact X for a fixed Y (eq. 7), or with transposed tables Y for X (eq. 9).
+def solve(fixed: Floats, rated: Rated, reg: ArrayLike, centre: ArrayLike = 0.0) -> Floats:
+    """Return the exact X for a fixed Y (eq. 7), or for confidences by items Y for X (eq. 9).
 
-    x = (Σ_i c_i y_i y_iᵀ + λI)⁻¹ Σ_i c_i p_i y_i for each row. YᵀY, the sum over *all* columns,
-    is computed once; each row adds (c − 1) y yᵀ of the row's ratings (Hu et al., section 4). A
-    row without ratings becomes 0.
+    x = (Σ_i c_i y_i y_iᵀ + λI)⁻¹ (Σ_i c_i p_i y_i + λ x̄) for each row. YᵀY, the sum over *all*
+    columns, is computed once; each row adds (c − 1) y yᵀ of the row's ratings (Hu et al.,
+    section 4). A row without ratings becomes x̄.
 
     Parameters
     ----------
     fixed : the fixed factors Y, shape (columns, k)
-    excess, weighted : tables of c − 1 and c · p, with a row for each row of the result
+    rated : confidences, with a row for each row of X
     reg : float, λ > 0, or a λ for each row, so that there always is a solution
+    centre : x̄, shape (k,); 0 for none
     """
-    k = fixed.shape[1]
-    normal = symmetric(excess @ packed_products(fixed), k)
-    normal += fixed.T @ fixed + np.multiply.outer(reg, np.eye(k))
-    return np.asarray(np.linalg.solve(normal, (weighted @ fixed)[:, :, None])[:, :, 0])
+    indptr, columns, excess, weighted = rated
+    n, whole, eye = indptr.size - 1, fixed.T @ fixed, np.eye(fixed.shape[1])
+    penalty = np.broadcast_to(reg, n)
+    found = np.empty((n, fixed.shape[1]))
+    found[:] = centre
+    # row by row, and not in blocks: of long rows only few numbers fit into the cache
+    for row in np.flatnonzero(np.diff(indptr)):
+        own = slice(indptr[row], indptr[row + 1])
+        y = fixed[columns[own]]
+        normal = whole + (y.T * excess[own]) @ y + penalty[row] * eye
+        found[row] = np.linalg.solve(normal, weighted[own] @ y + penalty[row] * found[row])
+    return found

@@ -97,16 +97,17 @@ class FCF(FederatedRecommender):
         self.__post_init__()
 
     def _check(self) -> None:
-        if self.model.power:
+        if self.model.power or self.model.centred or self.model.reg is None:
             raise SettingError(
-                f"power = {self.model.power} is not for FCF: leave it at 0, or use FederatedCF"
+                f"model = {self.model!r} is not for FCF: leave power and centred out and give "
+                "reg a number, or use FederatedCF"
             )
 
     def iterate(self, ratings: Ratings) -> Iterator[Step]:
         """Yield the state after each sum; errors as in `fit`."""
-        training = self.training(self._confidence(ratings))
+        training = self.training(self.confidence(ratings))
         x = training.start.x
-        for one in self._rounds(training):
+        for one in self.iterated(training):
             epoch, step = divmod(one.record.round - 1, self.steps)
             yield Step(epoch + 1, step + 1, x, one.state.y, one.total)
             x = one.state.x
@@ -127,7 +128,7 @@ class _Gradients(LocalSteps):
     def rows(self, block: Block) -> Rows:
         k, m = self.shape
         factors = np.tile(np.arange(k, dtype=np.int32), block.users.size)
-        tables = gradients(*self._state, self._confidence, block.users)
+        tables = gradients(*self._state[:2], self._confidence, block.users)
         return Rows(factors, tables.reshape(-1, m), k)
 
 
@@ -149,10 +150,10 @@ class _Descent(ImplicitTraining[_Gradients]):
     def server_step(self, state: XY, steps: _Gradients, total: Aggregate) -> XY:
         if not np.isfinite(total.sum).all():
             raise SettingError(DIVERGED)
-        x, y = state
+        y, reg = state.y, self._fcf.model.reg or 0.0
         # Eq. 12. The regularisation needs no user, so the server adds it.
-        slope = -2.0 * self.of_all(total).reshape(y.T.shape).T + 2.0 * self.model.reg * y
-        return XY(x, y - self._move(slope))
+        slope = -2.0 * self.of_all(total).reshape(y.T.shape).T + 2.0 * reg * y
+        return state._replace(y=y - self._move(slope))
 
     def round_over(self, state: XY, number: int) -> XY:
         """At the end of an epoch, update all x_u and, with `reset`, restart the optimiser."""
@@ -160,7 +161,7 @@ class _Descent(ImplicitTraining[_Gradients]):
             return state
         if self._fcf.reset:
             self._move = self._fcf.optimiser.fresh()
-        after = self.with_users(state.y)
+        after = self.with_users(*state[1:])
         if not np.isfinite(after.x).all():  # squares of a finite Y can overflow
             raise SettingError(DIVERGED)
         return after

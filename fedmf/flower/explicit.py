@@ -10,6 +10,8 @@ import numpy as np
 from fedmf.data import Features, Ratings
 from fedmf.data.internal import internal
 from fedmf.errors import DataError, SettingError
+from fedmf.fcf.federated import FederatedRecommender
+from fedmf.flower.implicit import ImplicitPlan
 from fedmf.flower.plan import ITEMS, Arrays, Plan
 from fedmf.masks import FedMMF
 from fedmf.masks.combined import around
@@ -113,17 +115,14 @@ class Explicit(Plan):
         return self._mmf.combined(factors, self._mmf.fit_mask(ratings, features), ratings)
 
 
-def plan_of(recommender: Estimator) -> Plan:
+def plan_of(recommender: Estimator, n_items: int) -> Plan:
     """Return the plan of a `Trainer`, FedMMF, FCF or FederatedCF; else raise SettingError."""
     if isinstance(recommender, Trainer):
         return Explicit(recommender)
     if isinstance(recommender, FedMMF):
         return Explicit(recommender.trainer, recommender)
-    from fedmf.fcf.federated import FederatedRecommender  # needs scipy
-    from fedmf.flower.implicit import ImplicitPlan
-
     if isinstance(recommender, FederatedRecommender):
-        return ImplicitPlan(recommender)
+        return ImplicitPlan(recommender, n_items)
     raise SettingError(
         f"{type(recommender).__name__} does not train on Flower: pass a Trainer, FedMMF, FCF "
         "or FederatedCF"

@@ -16,6 +16,8 @@ Rounds = ImplicitTraining[Any]
 
 EPOCH = "epoch-item-factors"
 """Name of the public array with the Y that the users' factors are exact for."""
+CENTRE = "centre"
+"""Name of the public array with the mean of the factors of all users, zeros without a use."""
 
 
 class ImplicitPlan(Plan):
@@ -23,14 +25,15 @@ class ImplicitPlan(Plan):
 
     Parameters
     ----------
-    recommender : FCF or FederatedCF
+    recommender : FCF or FederatedCF, with a number for λ
+    n_items : int, number of items
     """
 
-    names = (ITEMS, EPOCH)
+    names = (ITEMS, EPOCH, CENTRE)
 
-    def __init__(self, recommender: FederatedRecommender) -> None:
+    def __init__(self, recommender: FederatedRecommender, n_items: int) -> None:
         needs_counts = recommender.min_raters > 1
-        super().__init__(recommender, recommender.sums, needs_counts=needs_counts)
+        super().__init__(recommender, recommender.sums(n_items), needs_counts=needs_counts)
         self._recommender = recommender
 
     def prepared(self, ratings: Ratings, features: Features | None) -> Arrays:
@@ -51,15 +54,16 @@ class ImplicitPlan(Plan):
         return training.start
 
     def public(self, state: XY, number: int, before: Arrays) -> Arrays:
-        """Return Y, and Y at the beginning of the epoch."""
+        """Return Y, Y at the beginning of the epoch, and x̄."""
         begins = (number - 1) % self._recommender.steps == 0
-        return {ITEMS: state.y, EPOCH: state.y if begins else before[EPOCH]}
+        epoch = state.y if begins else before[EPOCH]
+        return {ITEMS: state.y, EPOCH: epoch, CENTRE: state.centre}
 
     def local(  # type: ignore[override]
         self, training: Rounds, public: Arrays, private: Arrays, users: Users
     ) -> XY:
-        """Return X of the epoch, and Y."""
-        return XY(training.with_users(public[EPOCH]).x, public[ITEMS])
+        """Return X of the epoch, Y and x̄."""
+        return training.with_users(public[EPOCH], public[CENTRE])._replace(y=public[ITEMS])
 
     def trained(self, raters: Raters, n_items: int) -> int | None:
         """Return None, as in one process; DataError if no item has enough raters."""
@@ -72,4 +76,4 @@ class ImplicitPlan(Plan):
         self, training: Rounds, state: XY, ratings: Ratings, features: Features | None
     ) -> Recommender:
         """Return X, exact for Y, and Y."""
-        return self._recommender.model.factors(*training.with_users(state.y), ratings)
+        return self._recommender.model.factors(*training.with_users(*state[1:]), ratings)

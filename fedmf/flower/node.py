@@ -145,7 +145,7 @@ class Node:
         features: Features | None = None,
     ) -> None:
         check_ratings(ratings=ratings)
-        self._plan = plan_of(recommender)
+        self._plan = plan_of(recommender, ratings.n_items)
         self._users = _numbers(users, ratings.n_users)
         mine = np.zeros(ratings.n_users, dtype=np.bool_)
         mine[self._users] = True

@@ -106,7 +106,7 @@ class FedSum(FedAvg):
             min_available_nodes=nodes,
             weighted_by_key=WEIGHT,
         )
-        self._plan = plan_of(recommender)
+        self._plan = plan_of(recommender, n_items)
         encoding = self._plan.aggregation.encoding
         if n_users * encoding.max_encoded > EXACT:
             raise SettingError(

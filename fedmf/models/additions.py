@@ -5,8 +5,8 @@ A new user's row minimises, with p̄ the mean row of the users and Q fixed::
     Σ_i (r_i − q_i · p)² + λ n |p − p̄|²
 
 Columns with the same number for all users, such as the 1 of a bias, stay unchanged. On implicit
-feedback the row is x = (Σ_i c_i y_i y_iᵀ + λ I)⁻¹ Σ_i c_i p_i y_i, as in the training (Hu,
-Koren and Volinsky 2008, section 4).
+feedback the row is x = (Σ_i c_i y_i y_iᵀ + λ I)⁻¹ (Σ_i c_i p_i y_i + λ x̄), as in the training
+(Hu, Koren and Volinsky 2008, section 4), and x̄ without ratings.
 
 Both rows are linear in the user's own ratings. So a prediction is a sum of contributions of
 these ratings: `rating_parts` and `implicit_parts` (Hu et al., section 5, eq. 7).
@@ -79,14 +79,20 @@ def rating_parts(
 
 
 def implicit_row(
-    items: Floats, numbers: NDArray[np.int32], values: Floats, settings: ImplicitSettings
+    items: Floats,
+    centre: Floats,
+    numbers: NDArray[np.int32],
+    values: Floats,
+    settings: ImplicitSettings,
 ) -> Floats:
-    """Return the row of a new user on implicit feedback; see `rating_row`.
+    """Return the row of a new user on implicit feedback, given x̄; see `rating_row`.
 
     Raises ModelError if a value is negative.
     """
-    normal, weighted = _confident(items, numbers, values, settings)
-    return np.asarray(np.linalg.solve(normal, weighted @ items[numbers]))
+    normal, weighted, reg = _confident(items, numbers, values, settings)
+    if not items[numbers].any():
+        return centre
+    return np.asarray(np.linalg.solve(normal, weighted @ items[numbers] + reg * centre))
 
 
 def implicit_parts(
@@ -99,9 +105,9 @@ def implicit_parts(
     """Return the contribution of each rated item to the score of an item, shape (n,).
 
     The contribution is s_ij c_j with s_ij = y_iᵀ W y_j (Hu et al., eq. 7). The sum is the
-    score.
+    score, less the part y_iᵀ W λ x̄ that is the same for all ratings.
     """
-    normal, weighted = _confident(items, numbers, values, settings)
+    normal, weighted, _ = _confident(items, numbers, values, settings)
     return np.asarray(weighted * (items[numbers] @ np.linalg.solve(normal, items[item])))
 
 
@@ -124,16 +130,16 @@ def _normal(q: Floats, reg: float) -> Floats:
 
 def _confident(
     items: Floats, numbers: NDArray[np.int32], values: Floats, settings: ImplicitSettings
-) -> tuple[Floats, Floats]:
-    """Return W⁻¹ = Σ_i c_i y_i y_iᵀ + λ I, and c_j p_j of each rated item."""
+) -> tuple[Floats, Floats, float]:
+    """Return W⁻¹ = Σ_i c_i y_i y_iᵀ + λ I, c_j p_j of each rated item, and λ."""
     if values.size and values.min() < 0:
         raise ModelError(f"ratings = {values.tolist()} must be at least 0: pass views, as 1")
     y, excess = items[numbers], settings.alpha * values
     normal = items.T @ items + (excess[:, None] * y).T @ y
     # an item that was left out of the training has a row of zeros, and no weight
-    weight = len(items) + float(excess[y.any(axis=1)].sum())
-    normal += settings.reg * weight**settings.power * np.eye(items.shape[1])
-    return normal, (1 + excess) * (values > 0)
+    reg = settings.reg * (1 + float(excess[y.any(axis=1)].sum())) ** settings.power
+    normal += reg * np.eye(items.shape[1])
+    return normal, (1 + excess) * (values > 0), reg
 
 
 def linked_rows(items: Floats, known: Features, new: Features, penalty: float) -> Floats:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,12 +30,14 @@ TABLES: Form = {
     "scale": (np.float64,),
     "ranks": (np.bool_,),
     "implicit": (np.float64,),
+    "centre": (np.float64,),
 }
 PLAIN = ImplicitSettings()
 ADDED = {  # the values in files of version 1
     "scale": np.zeros(0),
     "ranks": np.array(False),
     "implicit": np.array(PLAIN),
+    "centre": np.zeros(0),
 }
 PER_RATING = 0.12  # λ of a new user's row, as in the preset `fast`
 
@@ -64,6 +67,8 @@ class Factors(Exportable):
     ranks
         True if the predictions rank the items, as on implicit feedback, and are no ratings.
     implicit : λ, α and ν of the training, which `fold_in` uses if `ranks` is True
+    centre
+        x̄, which a training on implicit feedback shrank X to: float64, shape (k,), or (0,) for 0
     """
 
     user_factors: Floats
@@ -75,6 +80,7 @@ class Factors(Exportable):
     scale: tuple[float, float] | None = None
     ranks: bool = False
     implicit: ImplicitSettings = PLAIN
+    centre: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         for name in ("user_factors", "item_factors"):
@@ -87,6 +93,7 @@ class Factors(Exportable):
         if (
             k != k_items
             or not k
+            or self.centre.shape not in ((k,), (0,))
             or self.user_ids.shape != (n_users,)
             or self.item_ids.shape != (n_items,)
             or not self._seen_fits()
@@ -105,12 +112,13 @@ class Factors(Exportable):
         ratings: Ratings,
         *,
         scale: tuple[float, float] | None = None,
-        ranks: bool = False,
-        implicit: ImplicitSettings = PLAIN,
+        **ranking: Any,
     ) -> Factors:
-        """Return factors with the items and ids of `ratings`; ModelError if shapes differ."""
-        more = {"scale": scale, "ranks": ranks, "implicit": implicit, **all_users(ratings)}
-        return cls(user_factors, item_factors, **more)
+        """Return factors with the items and ids of `ratings`; ModelError if shapes differ.
+
+        Further arguments are `ranks`, `implicit` and `centre`.
+        """
+        return cls(user_factors, item_factors, scale=scale, **ranking, **all_users(ratings))
 
     @property
     def k(self) -> int:
@@ -141,10 +149,10 @@ class Factors(Exportable):
     def contributions(self, user: int, item: int, values: ArrayLike | None = None) -> Floats:
         """Return the contribution of each of the user's own ratings to r̂ of an item.
 
-        On implicit feedback the sum is r̂, as X is exact for Y (Hu, Koren and Volinsky 2008,
-        section 5, eq. 7). The sum differs slightly after `with_items`, which leaves X
-        unchanged, or for items that `FCF` left out. For a model of ratings the sum is the
-        change of r̂ that the ratings cause in `fold_in`. See `Recommender.contributions`.
+        On implicit feedback the sum is r̂ without the part of x̄, as X is exact for Y (Hu, Koren
+        and Volinsky 2008, section 5, eq. 7). The sum differs slightly after `with_items`, which
+        leaves X unchanged, or for items that `FCF` left out. For a model of ratings the sum is
+        the change of r̂ that the ratings cause in `fold_in`. See `Recommender.contributions`.
         """
         row, column = pairs([user], [item], self.n_users, self.n_items)
         rated_items = self.seen(int(row[0]))
@@ -197,10 +205,10 @@ class Factors(Exportable):
         check(Positive | None, reg=reg, alpha=alpha)
         rows, values = rated(items, ratings, self.item_ids, self.scale)
         if self.ranks:
-            changes = {"reg": reg, "alpha": alpha}
-            given = {name: one for name, one in changes.items() if one is not None}
-            settings = self.implicit._replace(**given)
-            row = additions.implicit_row(self.item_factors, rows, values, settings)
+            old = self.implicit
+            settings = old._replace(reg=reg or old.reg, alpha=alpha or old.alpha)
+            centre = self.centre if self.centre.size else np.zeros(self.k)
+            row = additions.implicit_row(self.item_factors, centre, rows, values, settings)
         else:
             row = additions.rating_row(self, rows, values, PER_RATING if reg is None else reg)
         return replace(self, user_factors=row[None], **one_user(rows))
@@ -277,7 +285,7 @@ class Factors(Exportable):
         scale = (float(ends[0]), float(ends[1])) if ends.size else None
         implicit = ImplicitSettings(*how.tolist())
         factors = cls(**tables, scale=scale, ranks=bool(ranks), implicit=implicit)
-        for name in ("user_factors", "item_factors"):
+        for name in ("user_factors", "item_factors", "centre"):
             if not np.isfinite(getattr(factors, name)).all():
                 raise ModelError(
                     f"{name} of the model {path} has NaN or infinity: train the model again"

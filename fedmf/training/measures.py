@@ -114,6 +114,15 @@ def ranking(model: Recommender, test: Ratings, hidden: Ratings, k: int = 10) -> 
     return Ranking(**means, coverage=float(shown.mean()), rmse=error)
 
 
+def gains(
+    model: Recommender, test: Ratings, hidden: Ratings, k: int, users: NDArray[np.int64]
+) -> Floats:
+    """Return the NDCG of some users with test ratings, shape (users,); see `ranking`."""
+    hits = _first(model, test, hidden, k, users)[1]
+    found = _measures(hits, np.diff(test.indptr)[users], k)
+    return found[:, MEANS.index("ndcg")]
+
+
 def best(scores: Floats, k: int) -> NDArray[np.int64]:
     """Return the k best items of each row, best first, shape (rows, k), k ≤ items.
 

@@ -198,23 +198,16 @@ def test_folder_is_ranked_by_its_second_model(pair):
     assert all(part in shown[1] for part in found["items"][0]["because"])
 
 
-def test_user_without_ratings_is_ranked_by_the_first_model(pair):
-    """The scores of a model of views would all be 0."""
+def test_scores_of_0_are_named(pair):
+    """FCF scores all items 0 for a user without ratings; FederatedCF ranks by popularity."""
     ranker = Factors.load(pair / "ranking.fedmf")
-    n = ranker.seen(USER - 1).size
-    indptr = ranker.seen_indptr - n * (np.arange(RATINGS.n_users + 1) >= USER)
-    first = ranker.seen_indptr[USER - 1]
-    seen = np.delete(ranker.seen_items, np.arange(first, first + n))
-    replace(ranker, seen_indptr=indptr, seen_items=seen).save(pair / "ranking.fedmf")
-    ran = invoke(pair, "--user", USER, "-k", 1, "--json")
-    assert "predicted ratings" in ran.stderr
-    assert "rated nothing" in ran.stderr
-    assert "give a folder" not in ran.stderr
-    alone = invoke(pair / "ranking.fedmf", "--user", USER)
-    assert "all scores are 0" in alone.stderr
-    found = json.loads(ran.stdout)
-    assert not found["ranks"]
-    assert "score" not in found["items"][0]
+    users = ranker.user_factors.copy()
+    users[USER - 1] = 0.0
+    replace(ranker, user_factors=users).save(pair / "ranking.fedmf")
+    for arguments in ((pair,), (pair / "ranking.fedmf",)):
+        ran = invoke(*arguments, "--user", USER, "-k", 1, "--json")
+        assert "all scores are 0" in ran.stderr
+    assert "scores" not in invoke(pair, "--user", USER + 1).stderr
 
 
 def test_unsaved_model_is_reported_with_remedy(tmp_path):

@@ -88,7 +88,7 @@ def test_options_are_not_those_of_the_model_that_ranks(tmp_path):
     start = ("--start", tmp_path / "ranking.fedmf", "--model", "implicit", "-k", "8")
     done = invoke(*start, "--out", tmp_path / "other")
     assert "are not in" in done.stderr
-    assert settings_of(tmp_path / "other")["reg"] == 1
+    assert settings_of(tmp_path / "other")["reg"] is None
 
 
 WORSE = ("--reg", "5", "-k", "3")

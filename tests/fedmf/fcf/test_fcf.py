@@ -109,8 +109,8 @@ def test_users_solve_once_more_at_the_end():
     ratings = simulate_views(30, 32, seed=0)
     model = Implicit(k=3)
     found = FCF(model, rounds=2, steps=3).fit(ratings).model_
-    tables = model.confidence(ratings).tables()
-    wanted = solve(found.item_factors, *tables, model.reg)
+    rated = model.confidence(ratings).by_users
+    wanted = solve(found.item_factors, rated, model.reg)
     np.testing.assert_array_equal(found.user_factors, wanted)
 
 

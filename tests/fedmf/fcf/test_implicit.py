@@ -15,7 +15,7 @@ from fedmf.errors import DataError, DataWarning, SettingError
 from fedmf.fcf import CF, FCF, FederatedCF, Implicit, views
 from fedmf.fcf.confidence import solve
 from fedmf.fcf.fcf import gradients
-from fedmf.fcf.federated import moments
+from fedmf.fcf.federated import XY
 from fedmf.training import Descent
 from watched_sum import Watched
 
@@ -126,21 +126,35 @@ def test_interrupted_cf_keeps_the_finished_passes(last, monkeypatch):
     np.testing.assert_array_equal(model.model_.item_factors, once.item_factors)
 
 
-def test_moments_of_a_user_by_hand():
-    """x = (2, 3); item 4 with c = 3: 2 x xᵀ and 3 x; all items: x xᵀ."""
+@pytest.mark.parametrize(
+    ("block", "own", "rest"),
+    [
+        (2, [8, 12, 18, -2, -3, 2], [[4, 6, 9, 2, 3, 0]]),
+        (1, [8, -2, 2], [[4, 6, 9], [2, 3, 0]]),
+    ],
+)
+def test_moments_of_a_user_by_hand(block, own, rest):
+    """x = (2, 3), y = (-.25, .5): x · y = 1 and c = 3, so 2 x xᵀ and (2 · 1 − 3) x."""
     ratings = simulate_views(5, 32)
     ratings = ratings.take(np.flatnonzero(ratings.users == 1)[:1])
     item = int(ratings.items[0])
     x = np.array([[9.0, 9.0], [2.0, 3.0], [9.0, 9.0], [9.0, 9.0], [9.0, 9.0]])
-    table = moments(x, Implicit(alpha=2.0).confidence(ratings), [1]).dense().reshape(33, 5)
-    assert table[item].tolist() == [8, 12, 18, 6, 9]
-    assert table[32].tolist() == [4, 6, 9, 0, 0]
-    assert np.count_nonzero(table.any(axis=1)) == 2
+    y = np.full((32, 2), 7.0)
+    y[item] = -0.25, 0.5
+    state = XY(x, y, np.zeros(2))
+    system = FederatedCF(Implicit(k=2, alpha=2.0), block=block)
+    training = system.training(system.model.confidence(ratings))
+    table = training.local_steps(state, None).vector(1).dense().reshape(-1, len(own))
+    assert table[item].tolist() == own
+    assert table[32:].tolist() == rest
+    assert np.count_nonzero(table[:32].any(axis=1)) == 1
 
 
+@pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
-def test_federated_cf_with_a_power_is_cf(power):
-    ratings, model = simulate_views(60, 40, seed=1), Implicit(reg=0.1, alpha=3.0, power=power)
+def test_federated_cf_with_a_power_is_cf(power, centred):
+    ratings = simulate_views(60, 40, seed=1)
+    model = Implicit(reg=0.1, alpha=3.0, power=power, centred=centred)
     ours = FederatedCF(model, rounds=4, min_raters=1, seed=2).fit(ratings).model_
     theirs = CF(model, rounds=4, seed=2).fit(ratings).model_
     np.testing.assert_allclose(ours.item_factors, theirs.item_factors, rtol=0, atol=1e-7)

@@ -61,6 +61,9 @@ MAKERS = {
         fcf.Implicit(k=3), rounds=2, steps=2, reset=False, min_raters=1
     ),
     "FederatedCF": lambda: fcf.FederatedCF(fcf.Implicit(k=3), rounds=3, seed=2),
+    "FederatedCF, centred, in blocks": lambda: fcf.FederatedCF(
+        fcf.tuned(3).set_params(reg=2.0), rounds=2, block=2, seed=2
+    ),
 }
 
 
@@ -372,7 +375,8 @@ def test_users_of_an_unfinished_epoch_are_exact_for_the_last_items():
     run = Run(recommender).start(rounds=2)
     context = run.grid.contexts[1]
     model = run.node(context).model(run.result.arrays, context)
-    x, _ = recommender.training(recommender.model.weigh(VIEWS)).with_users(run.items)
+    training = recommender.training(recommender.model.weigh(VIEWS))
+    x = training.with_users(run.items, np.zeros(3)).x
     users = run.users(context)
     np.testing.assert_array_equal(model.user_factors[users], x[users])
 

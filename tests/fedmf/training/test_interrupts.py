@@ -106,7 +106,7 @@ def test_second_interrupt_in_the_last_solve_keeps_the_sums(system, monkeypatch):
             monkeypatch.setattr(ImplicitTraining, "with_users", again)
             raise KeyboardInterrupt
 
-    def again(training, y):
+    def again(training, y, centre):
         raise KeyboardInterrupt
 
     settings = {"steps": 9} if system is FCF else {}

@@ -6,6 +6,7 @@ import numpy as np
 
 from benches.papers import ranked
 from benches.papers.table import Run
+from fedmf.fcf import tuned
 
 RUN = Run(seed=0)
 
@@ -24,16 +25,18 @@ def test_every_row_has_all_measures():
     for split in (ranked.RANDOM, ranked.TIME):
         for name in ranked.MODELS:
             found = ranked._measured("simulated", split, name, run)
-            assert tuple(found) == ranked.METRICS
-            assert all(0 <= one <= 1 for one in found.values())
+            assert ranked.METRICS[: len(found)] == tuple(found)
+            assert all(0 <= found[one] <= 1 for one in ranked.MEASURES)
+            assert (ranked.SENT in found) == (name in ranked.CHOOSING)
+            assert name != "popularity" or found[ranked.ABOVE] == 0
 
 
 def test_settings_in_the_table_are_those_that_are_used():
     """The command trains the first row, and its second model the second."""
     from fedmf.cli import models, ranker
 
-    epochs, model = ranked.SETTINGS["the default"]
-    assert models.KINDS["implicit"].rounds == epochs == ranked.EPOCHS
-    assert (model.k, model.alpha, model.reg, model.power) == (32, 5.0, 1.0, 0.5)
-    epochs, small = ranked.SETTINGS["the default, 8 factors, 3 epochs"]
-    assert (small.k, epochs) == (ranker.K, ranker.EPOCHS)
+    made, kind = ranked.SETTINGS["the default"], models.KINDS["implicit"]
+    assert kind.rounds == made.rounds == ranked.EPOCHS
+    assert made.model == tuned()
+    assert made.aggregation.get_params() == {**kind.sums}
+    assert ranked.SMALL == (ranker.K, ranker.EPOCHS)

@@ -36,7 +36,7 @@ CALLS = {
     "fedmf data list": "",
     "fedmf data describe simulated": "",
     f"{FEDMF} fedmf --cohort 20": "",
-    f"{FEDMF} implicit --aggregation plain -k 2": "fedmf",
+    f"{FEDMF} implicit --aggregation plain -k 2": "",
     f"{FEDMF} dpfedmf --epsilon 8 --aggregation plain": "privacy",
     f"{FEDMF} fedmf --cohort 3 --aggregation paillier --trust key-holder": "he|bench",
     "fedmf train --rounds 1 --model fedmf --aggregation plain --out out": "",

@@ -231,7 +231,8 @@ def contextual(model: Any, by: Any, **how: Any) -> Any:
     found["items only"] = judged(
         context.ContextTrainer(model, rounds=2).fit(TRAIN, items=ITEMS)
     )
-    return {**found, "length": len(trainer.digests_), "digests": trainer.digests_}
+    sums = [record.digest or "" for record in trainer.history_]
+    return {**found, "length": len(sums), "digests": sums}
 
 
 def encrypted(often: int) -> Any:

@@ -18,6 +18,7 @@ from fedmf.aggregate.aggregation import (
     Stopwatch,
     in_the_sum,
 )
+from fedmf.aggregate.protocols import FEWEST
 from fedmf.aggregate.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust, Trustees
 from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
@@ -28,7 +29,6 @@ from secagg.threshold import KeyShare, deal
 from secagg.threshold.key import MAX_TRUSTEES
 
 FEWEST_TRUSTEES = 2
-FEWEST = 3  # users in a sum: of two, each could subtract their own vector
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -148,16 +148,6 @@ class ContextTrainer(Scheduled):
         self.parameters_, self.history_, self.model_ = theta, history, found
         return self
 
-    @property
-    def digests_(self) -> tuple[str, ...]:
-        """`Aggregate.digest` of the sum of each round; "" for an aborted round."""
-        return tuple(record.digest or "" for record in self.history_)
-
-    @property
-    def interrupted_(self) -> bool:
-        """True if Ctrl-C ended the training early; the finished rounds are kept."""
-        return self.history_.interrupted
-
     def _check_error(self, found: Recommender, train: Ratings) -> None:
         """Raise `Diverged` if the training error is beyond the width of the scale."""
         if not train.n_ratings:

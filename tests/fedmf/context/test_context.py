@@ -114,7 +114,7 @@ def test_training_without_ratings_keeps_parameters():
     nothing = ratings.take(np.zeros(ratings.n_ratings, dtype=bool))
     trainer = ContextTrainer(FedLR(reg=0.5), rounds=2).fit(nothing, items=items)
     assert trainer.parameters_.tolist() == [3.5, 0.0, 0.0]
-    assert (len(trainer.digests_), trainer.interrupted_) == (2, False)
+    assert (len(trainer.history_), trainer.history_.interrupted) == (2, False)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benches.papers.simulated_views import simulate_views
 from fedmf import OneShotSum, PaillierSum, PlainSum, SecAggSum
 from fedmf.data import from_triples
-from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.data.splits import random_split, user_split
 from fedmf.errors import SettingError
 from fedmf.fcf import CF, FCF, FederatedCF, Implicit, tuned

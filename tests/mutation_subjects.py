@@ -60,6 +60,8 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "fedmf/context/trainer.py": "context scales declared_settings",
         "fedmf/fcf/fcf.py": "fcf implicit declared_settings",
         "fedmf/fcf/federated.py": "fcf implicit declared_settings",
+        "fedmf/fcf/moments.py": "implicit choice",
+        "fedmf/fcf/choice.py": "choice",
         "benches/papers/encrypted_items.py": "encrypted_items",
         "fedmf/aggregate/vectors.py": "aggregate mixed_mode mf trainer",
     },

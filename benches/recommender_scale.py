@@ -26,7 +26,7 @@ from secagg.kit.table import Cell, Column, Table, duration, micro, volume
 NAME = "recommenders"
 EACH = 50  # ratings of a user
 RANK = 4  # of the simulated taste
-BITS = 12  # fractional bits of the sums
+BITS = 10  # fractional bits of the sums
 EPOCHS = 10  # of fedmf train --model implicit
 SCALE = 1.0, 5.0
 Progress = Callable[[str, int, int], None]

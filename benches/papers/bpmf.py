@@ -41,7 +41,7 @@ LOST, NEIGHBOURS = "dropouts", 60
 COVERED, SENT = "% in the 90 % interval", "M numbers of a user"
 EACH, ROUND, WHOLE = "numbers an item", "MB a round", "MB in all"
 CLIENTS = 100_000  # users of the rows without ratings
-FEW_BITS = 12  # fractional bits of the sums
+FEW_BITS = 10  # fractional bits of the sums
 
 
 def _fitted(split: Split, run: Run, **settings: float) -> FedBPMF:

@@ -13,7 +13,7 @@ from fedmf.bayes import gaussian
 from fedmf.bayes.gaussian import Floats, Link, Prior
 from fedmf.bayes.pools import Pools
 from fedmf.bayes.sample import Chain, Traits, predictions, profiles
-from fedmf.bayes.users import HIGH, UNIT, Sweep
+from fedmf.bayes.users import HIGH, PROFILE, UNIT, Sweep
 from fedmf.data import Ratings
 from fedmf.data.internal import to_public
 from fedmf.errors import DataError, Diverged
@@ -107,7 +107,8 @@ class Sweeps(Training[Chain, Sweep]):
         table = total.sum.reshape(steps.shape) * (UNIT * n / len(total.survivors))
         moments, shifts = np.split(table[:m], [-columns.size], axis=1)
         own, end = table[m:].reshape(-1), d * (2 * d + 1)
-        whole = gaussian.symmetric(own[:end], 2 * d)  # of y
+        unit = np.repeat([1.0, 1 / PROFILE, 1.0], [d, d - 1, 1])
+        whole = gaussian.symmetric(own[:end], 2 * d) * np.outer(unit, unit)  # of y
         products, sums, active = whole[:-1, :-1], whole[-1, :-1], max(whole[-1, -1], 1.0)
         count, squares = own[end : end + 4].reshape(2, 2) @ (HIGH, 1.0)
         weighted = moments[:, -columns.size :]  # Σ w z, of which the last is Σ w

@@ -20,6 +20,8 @@ from fedmf.training.schedule import Draw
 UNIT = 16.0
 # sums over a user's ratings, of up to 65,536, are sent as multiples of UNIT, and the rest
 HIGH = 256.0
+# profiles are small: with less, products of two are rounded to zero at 10 fractional bits
+PROFILE = 4.0
 
 
 class Sweep(LocalSteps):
@@ -27,7 +29,7 @@ class Sweep(LocalSteps):
 
     Let z be the round's columns of (p_u, 1), with the residual e and the user's weight w. The
     message has a row for each rated item: the lower triangle of w z zᵀ, and w z e. Let y =
-    (p_u, b_u, g_u, 1) of the user, or 0 without a rating, as such a draw tells nothing of the
+    (p_u, b_u, 4 g_u, 1) of the user, or 0 without a rating, as such a draw tells nothing of the
     prior. A few more rows have the lower triangle of y yᵀ, the number of ratings and Σ w e²,
     and then zeros. All numbers are divided by `UNIT`.
 
@@ -84,7 +86,8 @@ class Sweep(LocalSteps):
         moments = weights[:, None] / UNIT * np.concatenate((lower(z), z), axis=1)
         np.take(moments, whose, axis=0, out=rated, mode="clip")  # writes without a buffer
         rated[:, -self.columns.size :] *= errors[:, None]
-        y = np.column_stack((users, self._profiles[block.users], np.ones(len(users))))
+        own_profiles = PROFILE * self._profiles[block.users]
+        y = np.column_stack((users, own_profiles, np.ones(len(users))))
         y *= (block.counts > 0)[:, None]
         squares = weights * np.bincount(whose, errors * errors, len(users))
         whole, rest = np.divmod(np.column_stack((block.counts, squares)) / UNIT, 1.0)

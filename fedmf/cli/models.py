@@ -223,7 +223,7 @@ KINDS: Mapping[str, Kind] = {
                    build=lambda order: _trainer(order, FedALS(**order.of(*FACTORS))),
                    takes=frozenset({*FACTORS, "cohort", "head", "start"})),
     "fedbpmf": Kind(about="Bayesian matrix factorisation", build=_bpmf, rounds=60,
-                    sums={"fractional_bits": 12},
+                    sums={"fractional_bits": 10},
                     takes=frozenset({"k", "min_raters", "cohort", "start"})),
     "dpfedmf": Kind(about="item effects with differential privacy, and local heads", rounds=5,
                     build=_dpfedmf, takes=frozenset({"epsilon", "head"}), headed=True,

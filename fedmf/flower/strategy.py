@@ -220,7 +220,7 @@ class FedSum(FedAvg):
         mean = np.empty(0) if self._mean is None else np.array([self._mean])
         arrays: Arrays = {**self._public, RATERS: counts, MEAN: mean}
         if table:
-            shape = {Step.MEAN: (1, 2), Step.COUNT: (self._n_items, 1)}.get(self._due)
+            shape = {Step.MEAN: (1, 4), Step.COUNT: (self._n_items, 1)}.get(self._due)
             if shape is None:
                 shape = self._training.local_steps(self._state, self._raters).shape
             arrays |= {TABLE: np.zeros(shape), COUNTS: np.zeros(3)}

@@ -84,7 +84,7 @@ def test_sweeps_leave_the_joint_distribution_as_it_is(block):
     assert np.unique(ratings.items).size == 5
     for seed in range(500):
         draw = np.random.default_rng(seed)
-        chain = from_priors(draw, ratings)
+        chain = from_priors(draw, 5, 5)
         for number in range(1, 9):
             spread = draw.normal(size=15) / precisions(chain, ratings) ** 0.5
             now = ratings.with_values(means(chain, ratings) + spread, ANY)
@@ -108,18 +108,15 @@ def test_sweeps_leave_the_joint_distribution_as_it_is(block):
     assert (np.abs(apart) < 3.5 * np.std(found, axis=0) / np.sqrt(500)).all(), apart
 
 
-def from_priors(draw, ratings):
-    """Return a state with all unknowns drawn from their priors."""
+def from_priors(draw, *sizes):
+    """Return a state of numbers of users and items, with all unknowns from their priors."""
     zero, none = np.zeros(D), gaussian.Link.none(0, D)
-    priors = [gaussian.draw_prior(draw, 0.0, zero, np.zeros((D, D)), none) for _ in range(2)]
-    tables = [
-        np.ascontiguousarray(
-            one.mean
-            + np.linalg.solve(np.linalg.cholesky(one.precision).T, draw.normal(size=(D, 5))).T
-        )
-        for one in priors
-    ]
-    weights = gaussian.draw_weight(draw, np.zeros(5, dtype=np.int64), np.zeros(5))
+    priors = [gaussian.draw_prior(draw, 0.0, zero, np.zeros((D, D)), none) for _ in sizes]
+    tables = []
+    for n, one in zip(sizes, priors, strict=True):
+        spread = draw.normal(size=(n, D)) @ np.linalg.inv(np.linalg.cholesky(one.precision))
+        tables.append(np.ascontiguousarray(one.mean + spread))
+    weights = gaussian.draw_weight(draw, np.zeros(sizes[0], dtype=np.int64), np.zeros(sizes[0]))
     return Chain(*tables, weights, gaussian.draw_noise(draw, 0.0, 0.0), *priors, *NONE)
 
 
@@ -169,8 +166,32 @@ def test_few_fractional_bits_give_nearly_the_same_model():
     ratings = simulate(150, 100, 4000, seed=2)
     some, more = (
         FedBPMF(PlainSum(fractional_bits=bits), k=3, block=1, rounds=40).fit(ratings, ratings)
-        for bits in (12, 24)
+        for bits in (10, 24)
     )
     assert some.history_.last.train_rmse == pytest.approx(
         more.history_.last.train_rmse, abs=0.02
     )
+
+
+def test_server_has_the_sums_of_the_users_moments(monkeypatch):
+    """Σ y yᵀ and Σ y with y = (x, g), the number of ratings and Σ w e²."""
+    chain, found = from_priors(np.random.default_rng(1), 12, 9), []
+    own, real = np.random.default_rng(2).normal(size=(12, K)), gaussian.draw_linked_prior
+
+    def linked(rng, n, *sums):
+        found.append((n, *sums[:2]))
+        return real(rng, n, *sums)
+
+    monkeypatch.setattr(gaussian, "draw_linked_prior", linked)
+    monkeypatch.setattr(gaussian, "draw_noise", lambda rng, *sums: found.append(sums) or 1.0)
+    training = sweeps(RATINGS, 2)
+    steps = training.local_steps(chain, None)
+    steps._profiles = own
+    training.server_step(chain, steps, summed(steps))
+    (users, weights), (noise, (n, total, products)) = steps.drawn, found
+    y = np.concatenate((users, own), axis=1)
+    errors = RATINGS.values - means(replace(chain, users=users), RATINGS)
+    np.testing.assert_allclose(noise, (70, weights[RATINGS.users] @ errors**2))
+    assert n == pytest.approx(12)
+    np.testing.assert_allclose(total, y.sum(axis=0))
+    np.testing.assert_allclose(products, y.T @ y)

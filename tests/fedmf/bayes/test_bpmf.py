@@ -84,12 +84,12 @@ def test_user_sends_the_same_alone_and_in_a_block():
 
 
 def test_message_ends_with_the_moments_of_the_user():
-    """y = (p_u, b_u, g_u, 1) and two sums, in units of 1/16; the rest is zero."""
+    """y = (p_u, b_u, 4 g_u, 1) and two sums, in units of 1/16; the rest is zero."""
     own = np.random.default_rng(2).normal(size=(RATINGS.n_users, 2))
     chain = made()._start(SPLIT.train, None, 0)
     steps = Sweep(chain, SPLIT.train, 3.0, 7, own, ALL)
     sent = steps.vector(4).dense().reshape(steps.shape)
-    y = np.concatenate((steps.drawn[0][4], own[4], [1.0]))
+    y = np.concatenate((steps.drawn[0][4], 4 * own[4], [1.0]))
     last = sent[RATINGS.n_items :].reshape(-1)
     np.testing.assert_allclose(16 * last[:21], np.outer(y, y)[np.tril_indices(6)])
     items, values = SPLIT.train.of_user(4)

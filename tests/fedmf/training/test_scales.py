@@ -10,6 +10,7 @@ from fedmf.aggregate import PlainSum, RoundAborted
 from fedmf.aggregate.vectors import Aggregate, Rows
 from fedmf.bayes import FedBPMF
 from fedmf.context import ContextTrainer, FedFM, FedLR
+from fedmf.data import from_triples
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
@@ -161,7 +162,8 @@ def test_mean_is_summed_once_and_first(split, model):
     assert kind == "sum"
     for user, vector in sent.items():
         values = split.train.of_user(user)[1]
-        np.testing.assert_allclose(vector * 4096, [(values - 3).sum(), values.size])
+        sums = 4096 * vector[:2] + 256 * vector[2:]
+        np.testing.assert_allclose(sums, [(values - 3).sum(), values.size])
 
 
 @pytest.mark.parametrize("model", [replace(STEPS, mean=3.5), ZERO], ids=repr)
@@ -180,11 +182,27 @@ def test_aborted_mean_is_summed_again(split):
         Trainer(FedMF(k=3), Watched(*[RoundAborted("too few")] * 2), rounds=2).fit(split.train)
 
 
+def test_mean_of_users_with_few_ratings_is_exact_at_ten_bits():
+    """A number below `LARGEST` / 2^11 would be rounded to zero."""
+    users, values = np.arange(90) // 3, np.tile([1.0, 5.0, 4.0, 2.0, 5.0], 18)
+    ratings = from_triples(users, np.arange(90), values, scale=(1, 5))
+    found = Loop(PlainSum(fractional_bits=10), Schedule(), 1).mean(ratings)
+    assert found == pytest.approx(3.4, abs=1e-12)
+    many = from_triples(np.zeros(500), np.arange(500), np.full(500, 1.0), scale=(1, 5))
+    assert Means(many).vector(0).dense().tolist() == [
+        -1008 / 4096,
+        496 / 4096,
+        8 / 256,
+        4 / 256,
+    ]
+
+
 def test_mean_of_coarse_or_clipped_sums_is_within_the_scale(split):
     """Few fractional bits round the number of ratings more than their sum."""
     train, none = split.train, np.zeros(2, dtype=np.int64)
     for rest, meant in ((9.0, 5.0), (-9.0, 1.0), (0.5, 3.5)):
-        assert Means(train).mean(Aggregate(np.array([rest, 1.0]), none, (0,), 0)) == meant
+        for sums in ([rest, 1.0, 0.0, 0.0], [0.0, 0.0, rest, 1.0]):
+            assert Means(train).mean(Aggregate(np.array(sums), none, (0,), 0)) == meant
     with pytest.raises(SettingError, match="clip"):
         Loop(PlainSum(clip=2.0**-9), Schedule(), 1).mean(train)
     nobody = train.take(np.zeros(train.n_ratings, dtype=np.bool_))

@@ -77,7 +77,7 @@ class FedBPMF(Scheduled):
     min_raters : int, see `FedMF`; items with fewer raters share the rows of messages
     aggregation
         Sum of the users' moments, `PlainSum()` by default. A clip of at least 16 suits all
-        ratings; a clipped sum raises SettingError.
+        ratings; a clipped sum raises SettingError. Ten fractional bits are enough.
     seed
         Seed of every random choice, ≥ 0, also of the users' secret choices: a deployment needs
         a separate generator for each user.

@@ -126,7 +126,6 @@ if not TYPE_CHECKING:  # type checkers report unknown names themselves
 _MOVED = {
     "fedmf.cf": "fedmf.fcf.cf",
     "fedmf.datasets": "fedmf.data.sets",
-    "fedmf.experiments": "fedmf.cli.reproduce",
     "fedmf.features": "fedmf.data.features",
     "fedmf.federated_cf": "fedmf.fcf.federated",
     "fedmf.ratings": "fedmf.data.ratings",

@@ -9,7 +9,7 @@ try:
 
     # code without kernels warns at the import, before the application can shape warnings
     with warnings_in_one_line("fedmf"):
-        from fedmf.cli import attack, data, export, recommend, reproduce, search, train
+        from fedmf.cli import attack, data, export, recommend, search, train
         from secagg.cli.console import App, Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
@@ -37,9 +37,6 @@ app.command(epilog=search.EXAMPLES)(search.search)
 app.command(epilog=recommend.EXAMPLES)(recommend.recommend)
 app.command("export", epilog=export.EXAMPLES)(export.export_)
 app.command(epilog=attack.EXAMPLES)(attack.attack)
-app.command(
-    hidden=True, context_settings={"ignore_unknown_options": True, "help_option_names": []}
-)(reproduce.reproduce)
 app.add_typer(data.app, name="data")
 
 

@@ -116,16 +116,6 @@ def test_a_node_of_flower_imports_no_server():
     )
 
 
-def test_experiments_of_0_4_print_their_replacement():
-    done = subprocess.run(
-        [sys.executable, "-m", "fedmf.experiments", "basu", "--bits", "2048"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert "python -m benches.papers.experiments basu --bits 2048\n" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.parametrize("package", ["secagg.flower", "fedmf.flower"])
 def test_flower_without_flwr_names_the_extra(package: str) -> None:
     code = f"import sys; sys.modules['flwr'] = None\ntry: import {package}\n"

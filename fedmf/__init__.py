@@ -127,7 +127,7 @@ _MOVED = {
     "fedmf.cf": "fedmf.fcf.cf",
     "fedmf.datasets": "fedmf.data.sets",
     "fedmf.features": "fedmf.data.features",
-    "fedmf.federated_cf": "fedmf.fcf.federated",
+    "fedmf.federated_cf": "fedmf.fcf.moments",
     "fedmf.ratings": "fedmf.data.ratings",
     "fedmf.splits": "fedmf.data.splits",
 }

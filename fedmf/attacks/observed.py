@@ -69,7 +69,7 @@ def at_mean(model: FedMF, ratings: Ratings) -> FedMF:
     """Return the model with the mean rating, if the model needs the mean, as in `Trainer`."""
     if not model.needs_mean:
         return model
-    return model.at_mean(Loop(FloatSum(), Schedule(), 1).mean(ratings))
+    return model.at_mean(Loop(FloatSum(), Schedule(), 1).means(ratings)[0])
 
 
 def train(

@@ -29,6 +29,7 @@ from fedmf.training.loop import Loop, keep
 from fedmf.training.schedule import Callbacks, Draw, Scheduled, Summing
 
 START = 0.1  # standard deviation of the starting factors
+PER_FACTOR = 2.0  # ratings of a user; chosen with validation ratings of subsets of ml-100k
 LARGE = 10_000  # most items of which a round draws all factors by default
 BLOCK = 3  # factors that a round draws in a larger catalogue
 
@@ -60,7 +61,9 @@ class FedBPMF(Scheduled):
 
     Parameters
     ----------
-    k : int, number of latent factors, ≥ 1
+    k
+        Greatest number of latent factors, ≥ 1. A training has fewer if users have fewer than
+        2 k ratings on average: a factor for every two ratings.
     block
         b, the number of factors of each item that a round draws, given the others, ≥ 1. In
         k / b rounds each factor is drawn once. None: k up to 10,000 items, else 3.
@@ -191,7 +194,10 @@ class FedBPMF(Scheduled):
         saved = None if checkpoint is None else Checkpoint(checkpoint, self, train, test, known)
         begun = None if saved is None else saved.read()
         if begun is None:
-            begun = Begun(loop.mean(inside), self._start(train, start, len(known.names)))
+            mean, count = loop.means(inside)
+            k = max(1, min(self.k, round(count / PER_FACTOR)))
+            begun = Begun(mean, self._start(train, start, len(known.names), k))
+        k = begun.chain.items.shape[1] - 1
         sweeps = Sweeps(
             inside,
             None if test is None else internal(test),
@@ -199,7 +205,7 @@ class FedBPMF(Scheduled):
             mean=begun.mean,
             seed=self.seed,
             min_raters=self.min_raters,
-            block=plan.block,
+            block=min(plan.block, k),
             burn_in=plan.burn_in,
             kept=kept,
             scale=train.scale,
@@ -217,7 +223,7 @@ class FedBPMF(Scheduled):
                 f"{whole.last.aborted}"
             )
         self.history_ = whole
-        nothing = np.zeros((train.n_items, self.k))
+        nothing = np.zeros((train.n_items, k))
         self.model_ = Posterior(
             chain.samples or (chain.sample,),
             begun.mean,
@@ -243,17 +249,19 @@ class FedBPMF(Scheduled):
                 f"{enough} rounds, or keep start as it is"
             )
 
-    def _start(self, train: Ratings, model: Factors | Posterior | None, f: int) -> Chain:
+    def _start(
+        self, train: Ratings, model: Factors | Posterior | None, f: int, k: int
+    ) -> Chain:
         """Return the state before the first round; see ``start`` of `fit`."""
-        d = self.k + 1
+        d = k + 1
         rng = self.schedule.rng(Draw.START)
         items = rng.normal(scale=START, size=(train.n_items, d))
         items[:, -1] = 0.0
         if model is not None:
-            earlier = model.factors(self.k) if isinstance(model, Posterior) else model
+            earlier = model.factors(k) if isinstance(model, Posterior) else model
             check_start(earlier, ranks=False, such="Factors or a Posterior")
             mine, theirs = shared_items(train, earlier)
-            width = min(earlier.k, self.k)
+            width = min(earlier.k, k)
             items[mine, :width] = earlier.item_factors[theirs, :width]
         nobody, prior = np.zeros((train.n_users, d)), Prior.start(d)
         links = Link.none(f, d), Link.none(d - 1, d)

@@ -11,7 +11,6 @@ from fedmf.bayes.gaussian import Floats
 from fedmf.data import Ratings
 from fedmf.models.federated import Raters
 
-FILL = 2  # ratings in a bucket, in units of `min_raters`: a user may rate several items of it
 HASH = 2654435761  # Knuth, TAOCP 3, section 6.4: it scatters neighbouring numbers
 
 
@@ -45,11 +44,16 @@ class Pools(Raters):
         counts = raters.counts
         few = np.flatnonzero((counts > 0) & (counts < least))
         few = few[np.argsort(few * HASH % 2**32, kind="stable")]
-        ratings, full = np.cumsum(counts[few]), FILL * least
-        last = max(int(counts[few].sum()) // full, 1) - 1
-        bucket = np.minimum((ratings - 1) // full, last)
         rows = np.where(counts >= least, np.arange(counts.size), -1)
-        rows[few] = few[np.searchsorted(bucket, bucket)]  # the first item of each bucket
+        firsts, ratings = [-1], least
+        for item, count in zip(few.tolist(), counts[few].tolist(), strict=True):
+            if ratings >= least:
+                firsts.append(item)
+                ratings = 0
+            rows[item] = firsts[-1]
+            ratings += count
+        if ratings < least and len(firsts) > 2:  # too little for a bucket
+            rows[rows == firsts[-1]] = firsts[-2]
         found = cls(np.where(counts >= least, counts, 0), raters.share, counts, rows)
         return replace(found, rows=np.where(found.pooled | (counts >= least), rows, -1))
 

@@ -193,11 +193,12 @@ class Loop:
         )
         return Raters(counted.integers, len(counted.survivors) / users.size), counted
 
-    def mean(self, ratings: Ratings) -> float:
-        """Return the mean rating of the users of the first round, by a sum of two numbers.
+    def means(self, ratings: Ratings) -> tuple[float, float]:
+        """Return the mean rating, and the mean number of ratings of a user, by a sum.
 
-        A user sends Σ (r − c) and a number of ratings, where c is the middle of the scale.
-        Multiples of `STEP` are divided by `LARGEST`, and the rest by `REST`. An aborted sum is
+        The sum is over the users of the first round. A user sends Σ (r − c) and a number of
+        ratings, where c is the middle of the scale. Multiples of `STEP` are divided by
+        `LARGEST`, and the rest by `REST`. An aborted sum is
         retried; after `rounds` aborted sums RoundAborted is raised. Raises SettingError if the
         sum is clipped.
         """
@@ -214,7 +215,7 @@ class Loop:
                     raise
             else:
                 break
-        return means.mean(total)
+        return means.mean(total), means.count(total)
 
     def _round(
         self, training: Training[State, Steps], number: int, state: State, raters: Raters | None
@@ -298,7 +299,7 @@ def check_learnt(history: History) -> None:
 
 
 class Means(LocalSteps):
-    """Vectors of two numbers in two parts; the sums give the mean rating. See `Loop.mean`."""
+    """Vectors of two numbers in two parts; the sums give both means. See `Loop.means`."""
 
     def __init__(self, ratings: Ratings) -> None:
         super().__init__(ratings, (1, 4))
@@ -315,9 +316,17 @@ class Means(LocalSteps):
                 f"the sum of a user's ratings is beyond the aggregation's clip of "
                 f"{LARGEST:g} times that number: raise that"
             )
-        rest, count = LARGEST * total.sum[:2] + REST * total.sum[2:]
-        mean = self._centre + float(rest / count) if count > 0 else self._centre
+        rest, count = self._sums(total)
+        mean = self._centre + rest / count if count > 0 else self._centre
         return float(np.clip(mean, *self.ratings.scale))
+
+    def count(self, total: Aggregate) -> float:
+        """Return the mean number of ratings of the users of a sum."""
+        return max(self._sums(total)[1], 0.0) / len(total.survivors)
+
+    def _sums(self, total: Aggregate) -> tuple[float, float]:
+        rest, count = LARGEST * total.sum[:2] + REST * total.sum[2:]
+        return float(rest), float(count)
 
     def rows(self, block: Block) -> Rows:
         """Return Σ (r − c) and the number of ratings of each of a block's users."""

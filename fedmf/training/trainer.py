@@ -141,7 +141,7 @@ class Trainer(Scheduled):
         loop, interrupted = Loop(self.aggregation, self.schedule, self.rounds), False
         try:
             if getattr(model, "needs_mean", False):
-                model = model.at_mean(loop.mean(train))
+                model = model.at_mean(loop.means(train)[0])
         except KeyboardInterrupt:
             interrupted = True
         p, q = model.initial(train, self.schedule.rng(Draw.START))

@@ -70,7 +70,7 @@ def test_secure_sums_have_the_digests_of_plain_sums(aggregation, block):
 
 def test_user_sends_the_same_alone_and_in_a_block():
     model = made()
-    chain = model._start(SPLIT.train, None, 0)
+    chain = model._start(SPLIT.train, None, 0, 2)
     own = np.random.default_rng(2).normal(size=(RATINGS.n_users, 2))
     steps = Sweep(chain, SPLIT.train, 3.0, 7, own, ALL)
     users = np.arange(RATINGS.n_users)
@@ -86,7 +86,7 @@ def test_user_sends_the_same_alone_and_in_a_block():
 def test_message_ends_with_the_moments_of_the_user():
     """y = (p_u, b_u, 4 g_u, 1) and two sums, in units of 1/16; the rest is zero."""
     own = np.random.default_rng(2).normal(size=(RATINGS.n_users, 2))
-    chain = made()._start(SPLIT.train, None, 0)
+    chain = made()._start(SPLIT.train, None, 0, 2)
     steps = Sweep(chain, SPLIT.train, 3.0, 7, own, ALL)
     sent = steps.vector(4).dense().reshape(steps.shape)
     y = np.concatenate((steps.drawn[0][4], 4 * own[4], [1.0]))
@@ -107,7 +107,7 @@ def test_user_without_ratings_sends_zeros():
     """A draw from the prior tells nothing of the prior."""
     own = np.random.default_rng(2).normal(size=(RATINGS.n_users, 2))
     nobody = SPLIT.train.take(SPLIT.train.users != 4)
-    steps = Sweep(made()._start(nobody, None, 0), nobody, 3.0, 7, own, ALL)
+    steps = Sweep(made()._start(nobody, None, 0, 2), nobody, 3.0, 7, own, ALL)
     assert steps.drawn[0][4].any()
     assert not steps.vector(4).dense().any()
     assert steps.vector(5).dense().any()
@@ -150,6 +150,16 @@ def test_aborted_sums_without_a_draw_to_keep_raise(rounds):
     with pytest.raises(RoundAborted):
         model.fit(SPLIT.train)
     assert not hasattr(model, "history_")
+
+
+@pytest.mark.parametrize(("ratings", "factors"), [(60, 1), (190, 3), (500, 5)])
+def test_users_of_few_ratings_have_few_factors(tmp_path, ratings, factors):
+    """A factor for every two ratings of a user, k at most; a checkpoint keeps them."""
+    train = simulate(30, 40, ratings, seed=3)
+    model = made(k=5, min_raters=1, rounds=10).fit(train, checkpoint=tmp_path / "chain")
+    again = made(k=5, min_raters=1, rounds=10).fit(train, checkpoint=tmp_path / "chain")
+    assert model.model_.k == again.model_.k == factors
+    assert model.k == 5
 
 
 def test_features_enter_the_link():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedmf import FedBPMF, OneShotSum, PlainSum, SecAggSum
-from fedmf.bayes.pools import FILL, Pools
+from fedmf.bayes.pools import Pools
 from fedmf.data import from_triples
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import DataError
@@ -49,8 +49,8 @@ def test_buckets_are_about_full():
     sizes = np.bincount(found.rows[FEW], COUNTS[FEW], 120)
     sizes = sizes[sizes > 0]
     assert sizes.sum() == COUNTS[FEW].sum()
-    assert sizes.min() >= FILL * LEAST - 1
-    assert sizes.max() < 3 * FILL * LEAST
+    assert sizes.min() >= LEAST
+    assert sizes.max() < 3 * LEAST
 
 
 def test_user_has_one_rating_in_a_bucket():

@@ -307,7 +307,7 @@ def test_a_node_that_lost_its_state_begins_anew():
     context = run.grid.contexts[1]
     context.state.clear()
     users, model = run.users(context), run.node(context).model(run.result.arrays, context)
-    mean = Loop(fedmf.PlainSum(), Schedule(), 1).mean(RATINGS)
+    mean = Loop(fedmf.PlainSum(), Schedule(), 1).means(RATINGS)[0]
     start, _ = STEPS.at_mean(mean).initial(RATINGS, np.random.default_rng((3, 0, 0)))
     np.testing.assert_array_equal(model.user_factors[users], start[users])
 
@@ -343,7 +343,7 @@ def test_more_users_than_stated_are_rejected():
 def test_nodes_sum_the_mean_rating_once_and_first():
     run = Run(trainer()).start()
     assert run.strategy.num_rounds == 1 + 1 + 4
-    alone = Loop(fedmf.PlainSum(), Schedule(), 1).mean(RATINGS)
+    alone = Loop(fedmf.PlainSum(), Schedule(), 1).means(RATINGS)[0]
     assert run.result.arrays["mean"].numpy().tolist() == [alone]
     assert Run(masked()).strategy.num_rounds == 1 + 4
     assert Run(trainer(fedmf.FedMF(mean=3.0))).strategy.num_rounds == 1 + 4

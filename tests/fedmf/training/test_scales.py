@@ -186,7 +186,7 @@ def test_mean_of_users_with_few_ratings_is_exact_at_ten_bits():
     """A number below `LARGEST` / 2^11 would be rounded to zero."""
     users, values = np.arange(90) // 3, np.tile([1.0, 5.0, 4.0, 2.0, 5.0], 18)
     ratings = from_triples(users, np.arange(90), values, scale=(1, 5))
-    found = Loop(PlainSum(fractional_bits=10), Schedule(), 1).mean(ratings)
+    found = Loop(PlainSum(fractional_bits=10), Schedule(), 1).means(ratings)[0]
     assert found == pytest.approx(3.4, abs=1e-12)
     many = from_triples(np.zeros(500), np.arange(500), np.full(500, 1.0), scale=(1, 5))
     assert Means(many).vector(0).dense().tolist() == [
@@ -204,9 +204,9 @@ def test_mean_of_coarse_or_clipped_sums_is_within_the_scale(split):
         for sums in ([rest, 1.0, 0.0, 0.0], [0.0, 0.0, rest, 1.0]):
             assert Means(train).mean(Aggregate(np.array(sums), none, (0,), 0)) == meant
     with pytest.raises(SettingError, match="clip"):
-        Loop(PlainSum(clip=2.0**-9), Schedule(), 1).mean(train)
+        Loop(PlainSum(clip=2.0**-9), Schedule(), 1).means(train)
     nobody = train.take(np.zeros(train.n_ratings, dtype=np.bool_))
-    assert Loop(PlainSum(), Schedule(), 1).mean(nobody) == 3.0
+    assert Loop(PlainSum(), Schedule(), 1).means(nobody) == (3.0, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,5 +29,8 @@ def test_too_few_users_are_named(name: str, n_users: int) -> None:
 
 @pytest.mark.parametrize("name", [name for name in TRAININGS if not name.startswith("dp")])
 def test_no_item_with_enough_raters_raises(name: str) -> None:
+    estimator = ESTIMATORS[name]()
+    if name == "fedbpmf":  # items share rows, of twelve raters at most
+        estimator.set_params(min_raters=13)
     with pytest.raises(fedmf.DataError, match="min_raters"):
-        fit(ESTIMATORS[name](), apart(12, 2))
+        fit(estimator, apart(12, 2))

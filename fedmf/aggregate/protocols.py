@@ -7,6 +7,7 @@ helpers open the sum of the users' masks.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Literal
@@ -26,7 +27,7 @@ from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
 from fedmf.settings import Range
 from secagg.encoding.clipping import losses_ignored
-from secagg.oneshot import OneShotParams
+from secagg.oneshot import HelperJournal, OneShotParams
 from secagg.oneshot.params import MAX_HELPERS, MAX_SEEDS
 from secagg.protocol.suggestion import fewest_hiding
 from secagg.protocol.suites import SuiteName
@@ -176,6 +177,27 @@ class OneShotSum(IntegerSum):
                 f"seeds of each user, more than {MAX_SEEDS}; take fewer helpers"
             )
 
+    def _params(
+        self,
+        journals: Sequence[HelperJournal],
+        n_clients: int,
+        length: int,
+        encoding: Encoding,
+        session: bytes,
+    ) -> OneShotParams:
+        return OneShotParams.suggest(
+            n_clients,
+            length,
+            encoding,
+            helpers=[journal.public for journal in journals],
+            security="semi-honest",
+            threshold=self.threshold,
+            # fewer than the suggested 70 %, which simulated dropouts would often miss: reports
+            # need no answers of other users, so two honest users in each sum are enough
+            min_clients=fewest_hiding(n_clients),
+            session=session,
+        )
+
     def _add(
         self, vectors: Vectors, dropouts: Dropouts, session: bytes, encoding: Encoding
     ) -> Aggregate:
@@ -184,19 +206,8 @@ class OneShotSum(IntegerSum):
         try:
             # no warning: the Aggregate counts clipped values, and a training has many rounds
             with temporary_journals(self.helpers, "x25519") as journals, losses_ignored():
-                params = OneShotParams.suggest(
-                    n_clients,
-                    math.prod(vectors.shape),
-                    encoding,
-                    helpers=[journal.public for journal in journals],
-                    security="semi-honest",
-                    threshold=self.threshold,
-                    # fewer than the suggested 70 %, which simulated dropouts would often miss:
-                    # reports need no answers of other users, so two honest users in each sum
-                    # are enough
-                    min_clients=fewest_hiding(n_clients),
-                    session=session,
-                )
+                length = math.prod(vectors.shape)
+                params = self._params(journals, n_clients, length, encoding, session)
                 result = secagg.simulate_one_shot(
                     vectors.dense(),
                     params,

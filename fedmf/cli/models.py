@@ -170,7 +170,12 @@ def suited(trainer: object, n_items: int, rounds: int | None) -> str | None:
 def _implicit(order: Order) -> Scheduled:
     made = tuned().set_params(**order.of("k", "reg"))
     system = FederatedCF(made, rounds=order.rounds, **order.of("min_raters"), **order.together)
-    system.callbacks = [lambda one: order.progress("sums", one.round, system.expected)]
+
+    def report(record: RoundRecord) -> None:
+        # a search trains clones, so that the system itself expects no sums
+        order.progress("sums", record.round, getattr(system, "expected", record.round))
+
+    system.callbacks = [report]
     return system
 
 

@@ -14,8 +14,7 @@ from fedmf.ease import ItemWeights
 from fedmf.errors import ModelError, SettingError
 from fedmf.masks.combined import Combined
 from fedmf.masks.recipes import Recipe, recipe
-from fedmf.models import Factors, preset
-from fedmf.models.mf import Preset
+from fedmf.models import Factors
 from fedmf.models.recommender import Recommender
 from secagg.paillier.gmp import gmpy2
 
@@ -115,12 +114,9 @@ def split(ratings: Ratings, name: SplitName, seed: int) -> Split:
     return official(ratings, int(name[1]))
 
 
-def chosen(model: str, mask: MaskName | None, preset_name: str) -> tuple[Preset, Recipe | None]:
-    """Return the preset to train, and FedMMF's recipe or else None; raises SettingError."""
-    if model == "fedmmf":
-        masked = recipe(mask or "ridge", preset_name)
-        return masked.preset, masked
-    return preset(preset_name), None
+def masked(model: str, mask: MaskName | None) -> Recipe | None:
+    """Return the recipe of FedMMF, or None for another model."""
+    return recipe(mask or "ridge", "fast") if model == "fedmmf" else None
 
 
 def as_saved(model: Recommender) -> Factors | Posterior | ItemWeights | None:

@@ -45,7 +45,7 @@ class Order:
     common : aggregation, seed, cohort and dropout
     rounds : int, number of rounds
     given : options of the model that were given, such as k, reg, rate, epsilon and min_raters
-    preset, masked : preset name, and the recipe of FedMMF or None
+    masked : recipe of FedMMF, or None
     report, progress : functions for finished rounds, see `Trainer` and `FCF`
     start : earlier model that the training continues, or None
     """
@@ -53,7 +53,6 @@ class Order:
     common: Mapping[str, Any]
     rounds: int
     given: Mapping[str, Any] = field(default_factory=dict)
-    preset: str = "fast"
     masked: Recipe | None = None
     report: Callable[[Any], None] = lambda record: None
     progress: Callable[[str, int, int], None] = lambda what, done, of: None
@@ -87,7 +86,7 @@ class Kind:
     about : line for the help
     build : function from an order to the trainer
     takes : options of models that this model takes
-    rounds : int, number of rounds by default; None for the preset's
+    rounds : int, number of rounds by default
     ranks : True if the model learns from views and ranks items
     headed : True if the model has local heads without --head, too
     sums : settings of the aggregation that the model needs
@@ -96,7 +95,7 @@ class Kind:
     about: str
     build: Callable[[Order], Scheduled]
     takes: frozenset[str]
-    rounds: int | None = None
+    rounds: int
     ranks: bool = False
     headed: bool = False
     sums: Mapping[str, float | int] = field(default_factory=dict)
@@ -117,8 +116,7 @@ class Kind:
 
 
 def _fedmf(order: Order) -> Scheduled:
-    model = order.masked.preset.model if order.masked else preset(order.preset).model
-    return _trainer(order, copy(model).set_params(**order.of(*FACTORS, "rate")))
+    return _trainer(order, copy(FAST.model).set_params(**order.of(*FACTORS, "rate")))
 
 
 def _trainer(order: Order, model: Any, **changed: Any) -> Scheduled:
@@ -217,13 +215,16 @@ FEWEST = 0.1
 EASE_SUMS = 2
 STEPS_OF_EPOCH = 10
 FACTORS = ("k", "reg", "min_raters")
-STEPS = frozenset({*FACTORS, "rate", "preset", "cohort", "head"})
+FAST = preset("fast")
+STEPS = frozenset({*FACTORS, "rate", "cohort", "head"})
 CONTEXT: dict[str, Any] = {"takes": frozenset({"rate", "reg", "cohort"}), "rounds": 200}
 
 # fmt: off
 KINDS: Mapping[str, Kind] = {
-    "fedmf": Kind(about="matrix factorisation", build=_fedmf, takes=STEPS | {"start"}),
-    "fedmmf": Kind(about="the same with private masks", build=_fedmf, takes=STEPS | {"mask"}),
+    "fedmf": Kind(about="matrix factorisation", build=_fedmf, takes=STEPS | {"start"},
+                  rounds=FAST.rounds),
+    "fedmmf": Kind(about="the same with private masks", build=_fedmf, takes=STEPS | {"mask"},
+                   rounds=FAST.rounds),
     "fedals": Kind(about="exact least squares, few rounds", rounds=10, sums={"clip": 64.0},
                    build=lambda order: _trainer(order, FedALS(**order.of(*FACTORS))),
                    takes=frozenset({*FACTORS, "cohort", "head", "start"})),

@@ -174,12 +174,11 @@ def _number(text: str) -> int | float:
 
 def _learner(kind: Kind, model: str, seed: int) -> Any:
     """Return the estimator of a model with the usual settings and a sum in the clear."""
-    chosen, masked = choices.chosen(model, None, "fast")
     summing = PlainSum().set_params(**kind.sums)
     order = Order(
-        masked=masked,
+        masked=choices.masked(model, None),
         common={"aggregation": summing, "seed": seed, "cohort": None, "dropout": 0.0},
-        rounds=chosen.rounds if kind.rounds is None else kind.rounds,
+        rounds=kind.rounds,
     )
     return order.learner(kind.build(order))
 

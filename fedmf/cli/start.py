@@ -36,14 +36,14 @@ def continued(path: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str
     """Return the given options, with the settings of the start for all others, and a message.
 
     The message has the settings taken from the start, and the settings that differ. A start of
-    another model gives no preset, reg and rate.
+    another model gives no reg and rate.
 
     Parameters
     ----------
     path : file or folder of the start
     given
-        Options by name, without options that were not given: model, preset, k, reg, rate,
-        min_raters, split, seed, cohort and dropout.
+        Options by name, without options that were not given: model, k, reg, rate, min_raters,
+        split, seed, cohort and dropout.
     """
     file = path / "model.fedmf" if path.is_dir() else path
     earlier = _settings(file)
@@ -55,7 +55,7 @@ def continued(path: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str
     model = given.get("model", earlier["model"])
     takes = {"model", "split", "seed", "dropout", *KINDS[model].takes}
     if model != earlier["model"]:
-        takes -= {"preset", "reg", "rate"}
+        takes -= {"reg", "rate"}
     same = {name: one for name, one in earlier.items() if name in takes}
     differ = [
         f"{option_name(name)} {given[name]} for {earlier[name]}"
@@ -87,7 +87,7 @@ def _settings(file: Path) -> dict[str, Any]:
     ):
         return {}
     found = found | hyper | options
-    names = ("model", "preset", *OF_MODEL, *OF_TRAINING)
+    names = ("model", *OF_MODEL, *OF_TRAINING)
     return {name: found[name] for name in names if found.get(name) is not None}
 
 

@@ -39,7 +39,7 @@ from secagg.cli.console import Json
 from secagg.kit.timing import INTERRUPTED, undisturbed
 
 COMMON = ("model", "seed", "dropout", "split")  # options that all models take
-OPTIONS = (*COMMON, *OF_MODEL, "epsilon", "preset", "mask", "cohort", "head", "start")
+OPTIONS = (*COMMON, *OF_MODEL, "epsilon", "mask", "cohort", "head", "start")
 WORSE = 1  # exit code if the start is kept, as the model is worse
 
 EXAMPLES = """
@@ -80,7 +80,6 @@ def train(
     model: flags.Model = None,
     mask: flags.Mask = None,
     head: flags.Head = False,
-    preset: flags.PresetOption = None,
     aggregation: flags.Aggregation = "secagg",
     neighbours: flags.Neighbours = None,
     threshold: flags.Threshold = None,
@@ -121,18 +120,15 @@ def train(
         kind.check(model, {name: options[name] for name in options if name not in COMMON})
         head = head or kind.headed
         given = {name: options[name] for name in (*OF_MODEL, "epsilon") if name in options}
-        preset = options.get("preset", "fast")
         seed = options.get("seed", 0)
-        chosen, masked = choices.chosen(model, mask, preset)
-        default = chosen.rounds if kind.rounds is None else kind.rounds
+        masked = choices.masked(model, mask)
         holder = holder_name(trust, one_shot=aggregation == "one-shot")
-        live = LiveReport(console, default if rounds is None else rounds, holder)
+        live = LiveReport(console, kind.rounds if rounds is None else rounds, holder)
         sums = {name: words[name] for name in choices.OF_SUMS}
         summing = choices.aggregation(aggregation, sums, live.phase)
         summing.set_params(**kind.sums)
         order = Order(
             given=given,
-            preset=preset,
             masked=masked,
             common={
                 "aggregation": summing,
@@ -188,7 +184,6 @@ def train(
             **source,
             "model": model,
             "options": given,
-            "preset": preset if "preset" in kind.takes else None,
             "split": split,
             "mask": None if masked is None else repr(masked.mask),
             "head": head,

@@ -9,7 +9,6 @@ from fedmf.cli import choices
 from fedmf.cli.choices import LAST, MaskName, SplitName, SumName
 from fedmf.cli.manners import flag, option
 from fedmf.cli.models import DELTA, KINDS
-from fedmf.models import PRESETS
 
 Model = Annotated[
     str | None,
@@ -32,16 +31,6 @@ Mask = Annotated[
 Head = Annotated[
     bool,
     flag("--head", "Correct the finished model on each user's own ratings, as dpfedmf always."),
-]
-PresetOption = Annotated[
-    str | None,
-    option(
-        "fedmf, fedmmf: the hyper-parameters: "
-        + "; ".join(f"{name}: {one.about}" for name, one in PRESETS.items())
-        + ".",
-        "fast",
-        "--preset",
-    ),
 ]
 Aggregation = Annotated[
     SumName,
@@ -104,15 +93,15 @@ SplitOption = Annotated[
     ),
 ]
 Factors = Annotated[
-    int | None, option("k, the number of factors.", "the preset's", "--factors", "-k")
+    int | None, option("k, the number of factors.", "the model's", "--factors", "-k")
 ]
-Reg = Annotated[float | None, option("λ, the regularisation per rating.", "the preset's")]
-Rate = Annotated[float | None, option("γ, the learning rate.", "the preset's")]
+Reg = Annotated[float | None, option("λ, the regularisation per rating.", "the model's")]
+Rate = Annotated[float | None, option("γ, the learning rate.", "the model's")]
 MinRaters = Annotated[
     int | None,
     option(
         "The fewest raters of a trained item; a sum over one user hides nothing.",
-        "the preset's",
+        "the model's",
     ),
 ]
 Epsilon = Annotated[

@@ -148,14 +148,14 @@ def test_results_are_printed_if_saving_fails(tmp_path, monkeypatch, form):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_presets_and_options_reach_the_training():
+def test_options_reach_the_training():
     ran = invoke(
-        *("--aggregation", "plain", "--preset", "paper", "--rounds", "1", "--json"),
+        *("--aggregation", "plain", "-k", "7", "--rounds", "1", "--json"),
         *("--rate", "0.002", "--min-raters", "4", "--split", "last", "--seed", "9"),
     )
     settings = json.loads(ran.stdout)["settings"]
     hyper = settings["hyper_parameters"]
-    assert (hyper["k"], hyper["update"], hyper["rate"]) == (10, "paper", 0.002)
+    assert (hyper["k"], hyper["update"], hyper["rate"]) == (7, "ridge", 0.002)
     assert hyper["min_raters"] == 4
     assert (settings["split"], settings["seed"], settings["rounds"]) == ("last", 9, 1)
 
@@ -166,7 +166,6 @@ TRUSTEES = ("--trust", "threshold", "--trustees")
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (("--preset", "slow"), "preset 'slow'"),
         (("--dropout", "1"), "dropout = 1.0"),
         (("--cohort", "half"), "--cohort half"),
         (("--neighbours", "7"), "neighbours is 7"),
@@ -202,7 +201,7 @@ def test_bad_arguments_exit_with_one_line(arguments, named):
     ("options", "remedy"),
     [
         ((), "lower --threshold or --dropout"),
-        (("--preset", "paper"), "lower --threshold or --dropout"),  # without a mean
+        (("--model", "fedlr"), "lower --threshold or --dropout"),  # without a mean
         ((*PAILLIER, "--trust", "key holder"), "raise --cohort"),
     ],
 )

@@ -51,7 +51,7 @@ def runs(tmp_path_factory):
         (ALS, ("--reg", "0.2"), {"k": 3, "reg": 0.2}),
         ((*ALS, "--seed", "3"), ("--seed", "0"), {"seed": 0}),
         ((*ALS, "--cohort", "0.5", "--dropout", "0.1"), (), {"cohort": 0.5, "dropout": 0.1}),
-        (("--model", "fedmf", "--preset", "paper"), (), {"preset": "paper", "update": "paper"}),
+        (("--model", "fedmf", "--rate", "0.3"), (), {"model": "fedmf", "rate": 0.3}),
         (ALS, ("--model", "fedbpmf"), {"model": "fedbpmf", "k": 3}),
         (ALS, ("--model", "fedmf"), {"k": 3, "reg": 0.12}),
         (("--model", "implicit", "-k", "2", "--reg", "3"), (), {"k": 2, "reg": 3}),

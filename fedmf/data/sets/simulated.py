@@ -28,7 +28,7 @@ RANK = 4
 USER_BIAS, ITEM_BIAS, TASTE, NOISE = 0.42, 0.48, 0.65, 0.60
 # Weights of popularity and taste in a choice. With them the popular items and `ranking.fedmf`
 # have about the precision that they have on MovieLens 100K, .187 and .324 (there .190 and
-# .330), means over three seeds of `simulate` and three random splits of MovieLens.
+# .329), means over three seeds of `simulate` and three random splits of MovieLens.
 POPULARITY, CHOICE = 1.35, 1.85
 GENRE_PART = 0.7  # of the variance of q_i comes from the item's genres
 

@@ -32,7 +32,7 @@ from fedmf.training.measures import gains
 from fedmf.training.schedule import Draw
 
 REGS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)
-EPOCHS = (1, 2, *[1] * 5)  # with POPULAR and each of REGS
+EPOCHS = (1, 3, *[1] * 5)  # with POPULAR and each of REGS
 MOST = 32  # factors at most: the best λ hardly depends on k
 HELD = 0.2  # share of the ratings held out
 JUDGES = 10_000  # users at most who rank: enough for the mean, and a fixed time
@@ -55,7 +55,9 @@ def choose(
     one._session = f"{system._session} choice"
     confidence, popular, state, best = one.confidence(parts.train), None, None, (0.0, POPULAR)
     for reg, one.rounds in zip((POPULAR, *REGS), EPOCHS, strict=True):
-        one.model = copy(system.model).set_params(reg=reg, k=min(MOST, system.model.k))
+        # fewer ratings need the same λ n^ν
+        part = reg / (1 - HELD) ** system.model.power
+        one.model = copy(system.model).set_params(reg=part, k=min(MOST, system.model.k))
         training = one.training(confidence)
         if state is not None:
             training.start = training.with_users(*state[1:])

@@ -73,7 +73,7 @@ def test_best_of_the_held_out_views_is_chosen():
     parts = user_split(ratings, HELD, system.seed)
     start, means = None, []
     for reg, rounds in zip(REGS, EPOCHS[1:], strict=True):
-        model = tuned(4).set_params(reg=reg)
+        model = tuned(4).set_params(reg=reg / np.sqrt(1 - HELD))
         start = FederatedCF(model, rounds=rounds).fit(parts.train, start=start).model_
         means.append(ranking(start, parts.test, parts.train, 40).ndcg)
     assert best.model.reg == REGS[int(np.argmax(means))]

@@ -213,8 +213,9 @@ TABLES = (
         "packed gradients; the server subtracts them from the encrypted item matrix (eq. 6.6), "
         f"which a user encrypts again every {REFRESH} epochs. *{SAME}*: the share of the "
         "epochs with the same integers as in the clear; the thesis finds a difference of about "
-        ".001. As the thesis says, the server works longer than a user; but all users together "
-        "work longer than the server. Times are of an epoch.",
+        ".001. It says that the server bears most of the time. Here the server takes about as "
+        "long as one user, and all users together many times as long, as each decrypts the "
+        "matrix and encrypts a gradient. Times are of an epoch.",
         pictures=(loss_and_encryption,),
     ),
     Table(

@@ -194,14 +194,20 @@ def contributes_others(places: Collection[int]) -> Lie:
     return _dealt(sharing.pairs, "contributions", spoil)
 
 
-def complains(kinds: Mapping[int, int]) -> Lie:
-    """Complain of dealers by their ids, and answer as after true complaints."""
+def complains(kinds: Mapping[int, int], apart: set[int] | None = None) -> Lie:
+    """Complain of dealers by their ids, and answer as after true complaints.
+
+    `apart` gets the dealers with whom the client has no mask, which it denies.
+    """
 
     def spoil(word: np.ndarray, opened: object, hashes: object, peers: object, *_: object):
         ids = peers.ids.tolist()
         for dealer, kind in kinds.items():
             if dealer in ids:
-                word[ids.index(dealer)] = kind
+                at = ids.index(dealer)
+                if apart is not None and word[at] == dealing.UNMASKED != kind:
+                    apart.add(dealer)
+                word[at] = kind
         return word
 
     return _changed(Phase.MASKED_INPUT, complaints, "judge", spoil)

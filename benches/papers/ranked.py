@@ -203,7 +203,7 @@ CHOICE = Table(
     ),
     note="60/20/20 of each user's ratings (seed 1000). The test part is neither learnt nor to "
     "be found, but may be recommended, so these figures are lower than those on it. *MB*: what "
-    "a user sends in all. The sums of the default have 8 fractional bits, and 16 or, beyond "
+    "a user sends in all. The sums of the default have 8 fractional bits, and 32 or, beyond "
     "2,000 items, 8 factors at once.",
 )
 

@@ -38,7 +38,7 @@ VIEWS: Mapping[str, float | int] = MappingProxyType({"clip": 256.0, "fractional_
 """Settings for short sums; the table `ranking-settings` has the accuracy at fewer bits."""
 USERS = 64  # users in a block; the moments of a block are computed at once
 SMALL = 2000  # items of a small catalogue
-MANY, FEW = 16, 8  # factors in a sum of a small and of a larger catalogue
+MANY, FEW = 32, 8  # factors in a sum of a small and of a larger catalogue
 
 
 class FederatedCF(FederatedRecommender):
@@ -57,8 +57,8 @@ class FederatedCF(FederatedRecommender):
         is exact to seven digits. Sums with `VIEWS` are half as long and rank as well.
     block
         Number of factors in a sum, ≥ 1, at most k. A round, which updates all factors, has
-        k / block sums, rounded up. None for 16 factors in a catalogue of up to 2,000 items, and
-        for 8 in a larger one: a user then sends 153 or 45 numbers for each item. All of 64
+        k / block sums, rounded up. None for 32 factors in a catalogue of up to 2,000 items, and
+        for 8 in a larger one: a user then sends 561 or 45 numbers for each item. All of 64
         factors would be 2,145 numbers.
 
     Attributes

@@ -135,7 +135,7 @@ def test_blocks_reach_the_factors_of_whole_sums(block):
 def test_message_does_not_grow_with_the_square_of_k():
     """Beyond 2,000 items 8 factors at once: 45 numbers per item, and rows for all items."""
     system = FederatedCF(tuned())
-    assert (system.at_once(2000), system.at_once(2001)) == (16, 8)
+    assert (system.at_once(2000), system.at_once(2001)) == (32, 8)
     ratings = simulate_views(400, 2400, seed=1)
     for k in (32, 64):
         model = tuned(k).set_params(reg=1.0)

@@ -171,8 +171,8 @@ TABLES = (
         note="80/20 split per rating, of all ratings or of 2, 5 or 10 drawn from each user's. "
         f"Errors unclipped. A difference of {TIE:g} is a tie. In brackets: the ratings on "
         "which settings were chosen; biases choose their shrinkage on a tenth of their own. "
-        "The size of buckets, the number of factors and the start were chosen on subsets of the "
-        "training part of ML-100K's seed 0, and looked at on those of ML-latest and ML-1M. The "
+        "The size of buckets, the number of factors and the start were chosen on subsets of "
+        "the training part of ML-100K's seed 0, and looked at on those of ML-latest and ML-1M. The "
         "start of the biases was tried after a loss on Douban. " + SEED_0_SEEN,
     ),
 )

@@ -172,7 +172,7 @@ TABLES = (
         f"Errors unclipped. A difference of {TIE:g} is a tie. In brackets: the ratings on "
         "which settings were chosen; biases choose their shrinkage on a tenth of their own. "
         "The size of buckets, the number of factors and the start were chosen on subsets of "
-        "the training part of ML-100K's seed 0, and looked at on those of ML-latest and ML-1M. The "
-        "start of the biases was tried after a loss on Douban. " + SEED_0_SEEN,
+        "the training part of ML-100K's seed 0, with a look at subsets of ML-latest and ML-1M. "
+        "The start of the biases was tried after a loss on Douban. " + SEED_0_SEEN,
     ),
 )

@@ -96,11 +96,12 @@ if TYPE_CHECKING or not COMPILED:
 else:
     from secagg._fast import _kernels as _best
 decode, unpack_bits = _best.decode, _best.unpack_bits
-encode, hkdf = _best.encode, _best.hkdf
+encode, hkdf, sha256 = _best.encode, _best.hkdf, _best.sha256
 pack_bits, pack_into = _best.pack_bits, _best.pack_into
 # a forced tier must not run wider instructions than the tier's name states
 if TIER == "portable":
     encode, hkdf = _kernels.encode_portable, _kernels.hkdf_portable
+    sha256 = _kernels.sha256_portable
 elif TIER in ("vaes", "aesni"):
     encode = _kernels.encode_avx2
 if COMPILED and _numbers != "ifma":

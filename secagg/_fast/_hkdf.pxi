@@ -1,4 +1,21 @@
-# The part of _kernels.pyx for HKDF: wrapper of src/hkdf.c.
+# The part of _kernels.pyx for SHA-256 and HKDF: wrappers of src/hkdf.c.
+
+
+def sha256(rows, out):
+    sha256_with(rows, out, False)
+
+
+def sha256_portable(rows, out):
+    sha256_with(rows, out, True)
+
+
+cdef sha256_with(const uint8_t[:, ::1] rows, uint8_t[:, ::1] out, bint portable):
+    cdef size_t n = rows.shape[0]
+    if (out.shape[0], out.shape[1]) != (rows.shape[0], 32):
+        shapes = (rows.shape[0], rows.shape[1]), (out.shape[0], out.shape[1])
+        raise ValueError(f"rows and digests have shapes {shapes}")
+    with nogil:
+        secagg_sha256(&out[0, 0], &rows[0, 0], rows.shape[1], n, portable)
 
 
 def hkdf(secrets, salt, infos, out):

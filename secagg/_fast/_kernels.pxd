@@ -86,6 +86,7 @@ cdef extern from "kernels.h" nogil:
         uint8_t *, const uint8_t *, const uint8_t *, const uint8_t *, size_t,
         const uint8_t *, size_t, size_t
     )
+    void secagg_sha256(uint8_t *, const uint8_t *, size_t, size_t, int)
     void secagg_hkdf(
         uint8_t *, size_t, const uint8_t *, size_t, const uint8_t *, size_t, size_t,
         const uint8_t *, size_t, int

@@ -5,8 +5,8 @@ compare the twins with Hypothesis. The functions here run without compiled code,
 ``SECAGG_PURE=1``; but ``openssl_x25519`` runs in place of ``x25519`` here. Both twins raise
 ValueError for wrong shapes, dtypes and parameters, and leave all other checks to their callers.
 Masks are in ``reference_masks``, noise in ``reference_gaussian`` and ``reference_shares``,
-rotations in ``reference_rotation``, HKDF in ``reference_hkdf``, AES-GCM in ``reference_gcm``,
-GF(2^61 - 1) in ``reference_m61`` and ``reference_decoder``, other fields in
+rotations in ``reference_rotation``, SHA-256 and HKDF in ``reference_hkdf``, AES-GCM in
+``reference_gcm``, GF(2^61 - 1) in ``reference_m61`` and ``reference_decoder``, other fields in
 ``reference_prime``, large numbers in ``reference_modular``, X25519 in ``reference_x25519``.
 """
 
@@ -22,7 +22,7 @@ from secagg._fast.reference_checks import check_lanes
 from secagg._fast.reference_decoder import m61_errors
 from secagg._fast.reference_gaussian import discrete_gaussian
 from secagg._fast.reference_gcm import gcm_open, gcm_seal
-from secagg._fast.reference_hkdf import hkdf
+from secagg._fast.reference_hkdf import hkdf, sha256
 from secagg._fast.reference_m61 import (
     m61_add,
     m61_dot,
@@ -83,6 +83,7 @@ __all__ = [
     "prime_matmul",
     "prime_poly_eval",
     "rotate",
+    "sha256",
     "unpack_bits",
     "widen",
     "x25519",

@@ -1,4 +1,4 @@
-"""HKDF with SHA-256 of many secrets, over hashlib: the specification of ``src/hkdf.c``."""
+"""SHA-256 of many rows, and HKDF of many secrets, over hashlib; specifies ``src/hkdf.c``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,31 @@ _BLOCK = 64  # bytes that SHA-256 takes at a time
 _DIGEST = 32
 _MOST = 255 * _DIGEST
 _INNER, _OUTER = (bytes(byte ^ pad for byte in range(256)) for pad in (0x36, 0x5C))
+
+
+def sha256(rows: U8, out: U8) -> None:
+    """Write the SHA-256 (FIPS 180-4) of each row to `out`.
+
+    Parameters
+    ----------
+    rows : uint8[n, any]
+    out : uint8[n, 32]
+        Array that is overwritten with the digests; not `rows`.
+
+    Raises
+    ------
+    ValueError
+        A shape or dtype differs from the above, or an array is not C-contiguous.
+    """
+    check_arrays(np.uint8, 2, rows, out)
+    if out.shape != (len(rows), _DIGEST):
+        raise ValueError(f"rows and digests have shapes {rows.shape, out.shape}")
+    count, width = rows.shape
+    data = rows.tobytes()
+    each = [
+        hashlib.sha256(data[at * width : at * width + width]).digest() for at in range(count)
+    ]
+    out[:] = np.frombuffer(b"".join(each), np.uint8).reshape(out.shape)
 
 
 def hkdf(secrets: U8, salt: bytes, infos: U8, out: U8) -> None:

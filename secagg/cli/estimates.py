@@ -175,7 +175,7 @@ def _blame(params: RoundParams) -> Blame:
         dealing.tree(dealing.dealt_leaves(session, 0, ids, hashes, checks, sealed))
 
     def hold() -> None:
-        boxes = dealing.digests(sealed)
+        boxes = keys.digests(sealed)
         leaves = dealing.leaves(session, peers, 0, 1, hashes[1:], checks, boxes)
         dealing.roots(leaves, 0, paths)
         dealing.share_hashes(dealing.B_SHARE, session, pairs, 0, shares)

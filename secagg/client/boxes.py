@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.client.states import Peers, Shared
-from secagg.protocol import dealing, kem, sealing
+from secagg.protocol import kem, sealing
 from secagg.protocol import pair_masks as pairs
-from secagg.protocol.keys import KEY_BYTES, U8, rows_of
+from secagg.protocol.keys import KEY_BYTES, U8, digests, rows_of
 from secagg.protocol.messages import CHECK_BYTES, SHARE_BYTES
 from secagg.shamir.field import M61
 
@@ -56,7 +56,7 @@ def open_boxes(peers: Peers, sealed: U8, checks: bytes, own: Shared, me: int) ->
     if own.kem_pair is not None:
         ciphertexts = sealed[:, : kem.CIPHERTEXT_BYTES]
         secrets = rows_of(map(own.kem_pair.decapsulate, map(bytes, ciphertexts)))
-        encapsulated = secrets, dealing.digests(ciphertexts)
+        encapsulated = secrets, digests(ciphertexts)
         keys = sealing.box_keys(keys, session, ids, me, encapsulated)
         sealed = np.ascontiguousarray(sealed[:, kem.CIPHERTEXT_BYTES :])
     contents, is_whole = sealing.open_sealed(keys, session, ids, me, sealed)

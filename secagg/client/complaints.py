@@ -18,7 +18,7 @@ from secagg.client.sharing import hash_shares
 from secagg.client.states import Peers
 from secagg.protocol import Phase, Registry, RoundParams, dealing
 from secagg.protocol.identities import SIGNATURE_BYTES
-from secagg.protocol.keys import U8, rows_of
+from secagg.protocol.keys import U8, digests, rows_of
 from secagg.protocol.messages import CHECK_BYTES, SHARE_BYTES, Shares
 
 _PHASE = Phase.MASKED_INPUT
@@ -77,7 +77,7 @@ def check_dealt(
         if message.checks
         else np.zeros((count, CHECK_BYTES), np.uint8)
     )
-    boxes = dealing.digests(sealed)
+    boxes = digests(sealed)
     leaves = dealing.leaves(session, ids, me, place + 1, hashes, checks, boxes)
     paths = np.frombuffer(message.paths, np.uint8).reshape(count, -1, dealing.HASH_BYTES)
     columns = (

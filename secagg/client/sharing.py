@@ -184,8 +184,8 @@ def _agree(
     masking_secrets, mask_publics = secrets[:, half:], theirs[:, half:]
     kems = None
     if own.kem_pair is not None:
-        digests = dealing.digests(rows_of((p.kem for p in peers.values()), kem.KEY_BYTES))
-        kems = digests, dealing.digests(rows_of([publics.kem], kem.KEY_BYTES))
+        digests = keys.digests(rows_of((p.kem for p in peers.values()), kem.KEY_BYTES))
+        kems = digests, keys.digests(rows_of([publics.kem], kem.KEY_BYTES))
     sending, opening = sealing.base_keys(
         secrets, session, (me, publics.seal + publics.mask), ids, theirs, kems
     )
@@ -199,9 +199,7 @@ def _agree(
     encapsulated, ciphertexts = _encapsulate(peers, encapsulate)
     contributed = pairs.contributions(own.mask_pair.seed, session, me, ids)
     contents = _Contents(
-        sealing.box_keys(
-            sending, session, me, ids, (encapsulated, dealing.digests(ciphertexts))
-        ),
+        sealing.box_keys(sending, session, me, ids, (encapsulated, keys.digests(ciphertexts))),
         ciphertexts,
         contributed,
         pairs.checks(session, me, ids, contributed).tobytes(),

@@ -17,7 +17,7 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg.protocol.keys import U8, U64
+from secagg.protocol.keys import U8, U64, digests
 
 B_SHARE, S_SHARE = 0, 1
 """Kinds of a share: of the self mask's seed b, and of the masking seed s."""
@@ -246,16 +246,6 @@ def signed_accepted(session: bytes, holder: int, listed: bytes) -> bytes:
 def signed_answer(session: bytes, holder: int, answers: bytes) -> bytes:
     """Return the bytes that a holder signs in round 4; `answers` is an `answer_list`."""
     return _signed(b"secagg/4 answer", session, holder, answers)
-
-
-def digests(rows: U8) -> U8:
-    """Return the SHA-256 of each row, as an array of shape (m, 32)."""
-    count, width = rows.shape
-    data = rows.tobytes()
-    each = [
-        hashlib.sha256(data[at * width : at * width + width]).digest() for at in range(count)
-    ]
-    return np.frombuffer(b"".join(each), np.uint8).reshape(count, HASH_BYTES)
 
 
 def _signed(label: bytes, session: bytes, signer: int, content: bytes) -> bytes:

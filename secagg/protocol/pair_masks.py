@@ -9,7 +9,6 @@ p of a survivor only after a rebuild of the seed of the other client, which drop
 
 from __future__ import annotations
 
-import hashlib
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from secagg.protocol.keys import (
     U64,
     KeyPair,
     derive_each,
+    digests,
     is_usable,
     joined,
 )
@@ -86,9 +86,7 @@ def checks(session: bytes, u: int | U64, v: int | U64, both: U8) -> U8:
     -------
     uint8 array, shape (m, 32)
     """
-    rows = joined(_CHECK + session, u, v, both)
-    digests = b"".join(hashlib.sha256(row).digest() for row in rows)
-    return np.frombuffer(digests, np.uint8).reshape(-1, KEY_BYTES)
+    return digests(joined(_CHECK + session, u, v, both))
 
 
 def deposits(q: U8, session: bytes, u: int | U64, v: int | U64, p: U8) -> U8:

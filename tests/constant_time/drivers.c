@@ -350,6 +350,19 @@ static void gcm_open(void) { gcm(1); }
 
 static void pack_into(void) { pack_bits(); } /* the same kernel */
 
+/* Lengths are public: of rows that end in the padding's second block. */
+static void sha256(void)
+{
+    enum { ROWS = 3, ROW = 120, DIGEST = 32 };
+    for (int portable = 0; portable < 2; portable++) {
+        uint64_t *rows = secrets(ROWS * ROW / 8, UINT64_MAX);
+        uint64_t *out = secrets(ROWS * DIGEST / 8, UINT64_MAX);
+        secagg_sha256((uint8_t *)out, (uint8_t *)rows, ROW, ROWS, portable);
+        free(rows);
+        free(out);
+    }
+}
+
 /* Lengths are public: of secrets, infos and two blocks of output. */
 static void hkdf(void)
 {
@@ -398,7 +411,7 @@ static const struct {
     KERNEL(discrete_gaussian), KERNEL(prime_poly_eval), KERNEL(prime_matmul),
     KERNEL(x25519),           KERNEL(hkdf),          KERNEL(pack_into),
     KERNEL(gcm_seal),         KERNEL(gcm_open),      KERNEL(gaussian_shares),
-    KERNEL(rotate),           KERNEL(widen),
+    KERNEL(rotate),           KERNEL(widen),         KERNEL(sha256),
     KERNEL(planted_branch),
     KERNEL(planted_address),
 };

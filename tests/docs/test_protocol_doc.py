@@ -134,7 +134,7 @@ class Schedule:
         shared = keys.rows_of([b"".join(map(bytes, secrets))], 64)
         kems = None
         if two.kem:
-            kems = tuple(dealing.digests(keys.rows_of([x.kem], 1184)) for x in (two, one))
+            kems = tuple(keys.digests(keys.rows_of([x.kem], 1184)) for x in (two, one))
         mine = 1, one.seal + one.mask
         theirs = keys.rows_of([two.seal + two.mask], 64)
         return sealing.base_keys(shared, self.session, mine, np.array([2], "u8"), theirs, kems)
@@ -205,8 +205,8 @@ def test_worked_example_of_suite_hybrid_has_the_key_schedules_values() -> None:
     agreed = made.agreement()
     derived = {
         "roster digest": roster,
-        "SHA-256 of e of 1": dealing.digests(keys.rows_of([made.publics[1].kem], 1184)),
-        "SHA-256 of e of 2": dealing.digests(keys.rows_of([made.publics[2].kem], 1184)),
+        "SHA-256 of e of 1": keys.digests(keys.rows_of([made.publics[1].kem], 1184)),
+        "SHA-256 of e of 2": keys.digests(keys.rows_of([made.publics[2].kem], 1184)),
         "sealing secret 1 to 2": there,
         "box key 1 to 2": sealing.box_keys(there, session, 1, 2, encapsulated),
         "p of 1 for 2": both.own,

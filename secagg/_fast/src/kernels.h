@@ -115,7 +115,9 @@ void secagg_gcm_seal(uint8_t *out, const uint8_t *keys, const uint8_t *nonce, co
 size_t secagg_gcm_open(uint8_t *out, const uint8_t *keys, const uint8_t *nonce, const uint8_t *aads,
                        size_t aad_bytes, const uint8_t *sealed, size_t text_bytes, size_t n);
 
-/* hkdf.c: n rows of each; `length` <= 255 * 32 bytes of every result, a salt of at most 64. */
+/* hkdf.c: n rows of each; 32 bytes of every digest. `length` <= 255 * 32 bytes of every result of
+ * HKDF, a salt of at most 64. */
+void secagg_sha256(uint8_t *out, const uint8_t *rows, size_t row_bytes, size_t n, int portable);
 void secagg_hkdf(uint8_t *out, size_t length, const uint8_t *secrets, size_t secret_bytes,
                  const uint8_t *infos, size_t info_bytes, size_t n, const uint8_t *salt,
                  size_t salt_bytes, int portable);

@@ -116,7 +116,7 @@ def test_check60_accepted_signs_every_leaf_with_the_clients_word(case: str) -> N
     checks = np.zeros((6, 32), np.uint8)
     if suite == "hybrid":
         checks = keys.rows_of([shares.checks])
-    hashes, boxes = keys.rows_of([shares.hashes], 64), dealing.digests(sealed)
+    hashes, boxes = keys.rows_of([shares.hashes], 64), keys.digests(sealed)
     leaves = dealing.leaves(shares.session, ids, HOLDER, HOLDER + 1, hashes, checks, boxes)
     words = np.where(ids == 4, kind, 0).astype(np.uint8)
     listed = dealing.accepted_list(ids, leaves, words)

@@ -94,8 +94,8 @@ def test_check59_point_is_the_place_in_the_clients_own_roster(suite: str) -> Non
     sealed = keys.rows_of([message.sealed], SEALED_BYTES[suite])
     if suite == "hybrid":
         checks[1:] = keys.rows_of([message.checks])
-    own_box = dealing.digests(np.empty((1, 0), np.uint8))
-    boxes = np.concatenate([own_box, dealing.digests(sealed)])
+    own_box = keys.digests(np.empty((1, 0), np.uint8))
+    boxes = np.concatenate([own_box, keys.digests(sealed)])
     order = np.array([0, 1, 3, 2, 4])
     leaves = dealing.leaves(
         session, 0, all_ids[order], all_ids + 1, hashes[order], checks[order], boxes[order]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg import Identity, Registry
-from secagg.protocol import dealing
+from secagg.protocol import dealing, keys
 
 SESSION = bytes(range(32))
 ZERO = bytes(32)
@@ -124,7 +124,7 @@ def test_paths_of_all_dealers_to_one_holder() -> None:
 @given(st.lists(st.binary(min_size=1, max_size=5).map(lambda b: b.ljust(5)), max_size=5))
 def test_digests_are_of_each_row(items: list[bytes]) -> None:
     array = np.frombuffer(b"".join(items), np.uint8).reshape(-1, 5)
-    assert [bytes(one) for one in dealing.digests(array)] == [
+    assert [bytes(one) for one in keys.digests(array)] == [
         sha256(one).digest() for one in items
     ]
 

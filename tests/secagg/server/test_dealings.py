@@ -10,7 +10,7 @@ import pytest
 
 from harness import Cohort, altered, finish, make_params, read, server_rejects
 from secagg.client import sharing
-from secagg.protocol import dealing
+from secagg.protocol import dealing, keys
 from secagg.protocol.messages import AdvertiseKeys, Roster, ShareKeys, Shares, unpack_ids
 
 BOTH = pytest.mark.parametrize("security", ["semi-honest", "active"])
@@ -210,7 +210,7 @@ def test_shares_have_what_each_dealer_signed_for_the_receiver(
         checks = np.zeros((count, 32), np.uint8)
         if suite == "hybrid":
             checks = np.frombuffer(shares.checks, np.uint8).reshape(count, 32)
-        boxes = dealing.digests(columns["sealed"])
+        boxes = keys.digests(columns["sealed"])
         leaves = dealing.leaves(session, senders, w, w + 1, columns["hashes"], checks, boxes)
         roots = dealing.roots(leaves, w, columns["paths"].reshape(count, -1, 32))
         for row, v in enumerate(senders.tolist()):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -21,11 +20,12 @@ from cryptography.hazmat.primitives.poly1305 import Poly1305
 
 from secagg import RoundParams, _fast
 from secagg.protocol import dealing, kem
+from secagg.protocol.keys import digests, rows_of
 from secagg.protocol.messages import SEALED_BYTES
 
 Counts = Counter[str]
 _ROWS = 64
-"""Keys that HKDF derives together, as a client does for its peers."""
+"""Keys that HKDF derives together, and rows that are hashed together."""
 _LONG_ENOUGH = 0.05
 
 
@@ -45,15 +45,11 @@ def prices() -> dict[str, float]:
     """Return the seconds of each primitive, of the processor as in `worker`."""
     found = {name: _mean(call) for name, call in _calls().items()}
     for size in (103, 193, 77, 142, 1184, 1088, *SEALED_BYTES.values()):
-        data = os.urandom(size)
-        found[hashed(size)] = _mean(partial(_hash, data))
+        rows = rows_of([os.urandom(size)] * _ROWS, size)
+        found[hashed(size)] = _mean(partial(digests, rows)) / _ROWS
     for size in (32, 64):
         found[f"HKDF, {size} B"] = _mean(_derive(size)) / _ROWS
     return found
-
-
-def _hash(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()
 
 
 def _mean(call: Callable[[], object]) -> float:

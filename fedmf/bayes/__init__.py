@@ -23,7 +23,7 @@ less.
 
 from __future__ import annotations
 
-from fedmf.bayes.bpmf import FedBPMF
+from fedmf.bayes.bpmf import FedBPMF, Rounds
 from fedmf.bayes.posterior import Posterior
 
-__all__ = ["FedBPMF", "Posterior"]
+__all__ = ["FedBPMF", "Posterior", "Rounds"]

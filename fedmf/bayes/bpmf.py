@@ -34,7 +34,7 @@ LARGE = 10_000  # most items of which a round draws all factors by default
 BLOCK = 3  # factors that a round draws in a larger catalogue
 
 
-class Plan(NamedTuple):
+class Rounds(NamedTuple):
     """Numbers of factors in a round, of rounds, and of rounds in the burn-in."""
 
     block: int
@@ -125,7 +125,7 @@ class FedBPMF(Scheduled):
         if self.rounds is not None:
             self.plan(LARGE)
 
-    def plan(self, n_items: int) -> Plan:
+    def plan(self, n_items: int) -> Rounds:
         """Return the settings of a training on so many items, with numbers for None.
 
         Raises SettingError if the burn-in has all rounds.
@@ -136,7 +136,7 @@ class FedBPMF(Scheduled):
         burn_in = rounds // 6 if self.burn_in is None else self.burn_in
         if burn_in >= rounds:
             raise SettingError(f"burn_in = {burn_in} must be less than rounds = {rounds}")
-        return Plan(block, rounds, burn_in)
+        return Rounds(block, rounds, burn_in)
 
     def fit(
         self,
@@ -234,7 +234,7 @@ class FedBPMF(Scheduled):
         )
         return self
 
-    def _check_start(self, start: object, plan: Plan, kept: int) -> None:
+    def _check_start(self, start: object, plan: Rounds, kept: int) -> None:
         """Raise SettingError if fewer draws will be kept than `start` has.
 
         The chain begins again, so the average of fewer draws would be worse than `start`.

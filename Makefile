@@ -3,8 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-# one worker more than processors: the longest tests wait for deadlines and for other processes
-TESTS  := $(BIN)/pytest -q -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --maxprocesses 4 --dist worksteal
+TESTS  := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist worksteal
 SMALL  := -m "not slow and not large"
 DRAWN  := -m "hypothesis and not slow and not large"
 KERNELS := tests/secagg/_fast tests/fedmf/_fast tests/secagg/protocol

@@ -125,8 +125,12 @@ def remarks(result: TableResult) -> tuple[str, ...]:
 
 def _targets(row: Row) -> str | None:
     aims = [f"{name} {_bounds(target)}" for name, target in row.target.items()]
-    aims += [f"{name} ≤ {one.row} − {one.margin:g}" for name, one in row.below.items()]
+    aims += [f"{name} ≤ {one.row}{_margin(one.margin)}" for name, one in row.below.items()]
     return "; ".join(aims) or None
+
+
+def _margin(margin: float) -> str:
+    return f" {'+-'[margin > 0]} {abs(margin):g}".replace("-", "−") if margin else ""
 
 
 def _bounds(target: Target) -> str:

@@ -228,7 +228,7 @@ TABLES = (
             for name, size in SUBSETS.items()
         ),
         note=SETTINGS + f"Sums in the clear, {EPOCHS} epochs. The thesis's learning rate, "
-        "twice the one here, makes the loss rise again with 400 users, as gradients are "
+        "twice the rate here, makes the loss rise again with 400 users, as gradients are "
         "summed. With all users the loss of one start rises after 30 epochs even so. "
         f"*{TEST_COMMON}*: the errors on the same test ratings of the same users "
         "in every row.",

@@ -13,8 +13,8 @@ from fedmf.bayes.gaussian import Floats, check_solved, draw_weight, lower
 from fedmf.bayes.sample import Chain
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
-from fedmf.training.loop import LocalSteps
 from fedmf.training.schedule import Draw
+from fedmf.training.steps import LocalSteps
 
 # A clip of 16, the default of the aggregations, then suits moments of up to 256.
 UNIT = 16.0

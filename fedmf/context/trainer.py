@@ -26,9 +26,10 @@ from fedmf.models.recommender import Recommender, Trained, pairs
 from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training import Adam
 from fedmf.training.history import rmse
-from fedmf.training.loop import LocalSteps, Loop, Training, check_learnt, keep
+from fedmf.training.loop import Loop, Training, check_learnt, keep
 from fedmf.training.optimisers import BETA_1, BETA_2
 from fedmf.training.schedule import Callbacks, Draw, Scheduled, Summing
+from fedmf.training.steps import LocalSteps
 
 UNIT = 256.0
 """Divisor of every user's values before they are sent, a power of two.

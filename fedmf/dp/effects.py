@@ -17,7 +17,8 @@ from fedmf.models import Factors
 from fedmf.models.federated import Floats, Raters
 from fedmf.models.mf import NEUTRAL
 from fedmf.training.history import RoundRecord, mae, rmse
-from fedmf.training.loop import LocalSteps, Training
+from fedmf.training.loop import Training
+from fedmf.training.steps import LocalSteps
 
 # Chosen on validation ratings of ml-100k and ml-1m: docs/privacy.md, "Noised item effects".
 MARK = 0.5

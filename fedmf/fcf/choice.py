@@ -27,9 +27,10 @@ from fedmf.fcf.federated import FederatedRecommender
 from fedmf.models import Factors
 from fedmf.models.federated import Raters
 from fedmf.training.history import RoundRecord
-from fedmf.training.loop import LocalSteps, Training
+from fedmf.training.loop import Training
 from fedmf.training.measures import gains
 from fedmf.training.schedule import Draw
+from fedmf.training.steps import LocalSteps
 
 REGS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)
 EPOCHS = (1, 3, *[1] * 5)  # with POPULAR and each of REGS

@@ -26,9 +26,9 @@ from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
 from fedmf.models.federated import Raters
 from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training import Adam
-from fedmf.training.loop import LocalSteps
 from fedmf.training.optimisers import Optimiser
 from fedmf.training.schedule import Callbacks, Summing
+from fedmf.training.steps import LocalSteps
 
 DIVERGED = "the factors diverge: lower the optimiser's rate"
 BLOCK = 1 << 18  # elements of a block of users' gradients: two megabytes

@@ -20,8 +20,9 @@ from fedmf.models.estimator import Estimator
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
 from fedmf.training import Trainer
-from fedmf.training.loop import LocalSteps, Training, Users
+from fedmf.training.loop import Training
 from fedmf.training.schedule import Draw
+from fedmf.training.steps import LocalSteps, Users
 from fedmf.training.trainer import FactorSteps, FactorTraining
 
 Rounds = Training[Factors, FactorSteps]

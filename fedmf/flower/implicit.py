@@ -10,7 +10,7 @@ from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
 from fedmf.flower.plan import ITEMS, Arrays, Plan
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
-from fedmf.training.loop import Users
+from fedmf.training.steps import Users
 
 Rounds = ImplicitTraining[Any]
 

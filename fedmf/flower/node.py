@@ -38,7 +38,8 @@ from fedmf.models.estimator import Estimator
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
 from fedmf.training import Schedule
-from fedmf.training.loop import Loop, Means
+from fedmf.training.loop import Loop
+from fedmf.training.steps import Means
 from secagg.errors import RemoteProtocolError
 
 _USERS, _SAID = "n-users", "said"

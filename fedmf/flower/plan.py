@@ -18,8 +18,9 @@ from fedmf.data import Features, Ratings
 from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
-from fedmf.training.loop import LocalSteps, Training, Users
+from fedmf.training.loop import Training
 from fedmf.training.schedule import Scheduled
+from fedmf.training.steps import LocalSteps, Users
 
 TABLE = "table"
 """Array with the sum of the users' tables; zeros in a message to a node."""

@@ -22,7 +22,8 @@ from fedmf.models.estimator import Estimator
 from fedmf.models.federated import Raters
 from fedmf.settings import Count, check
 from fedmf.training import History
-from fedmf.training.loop import Means, record_of
+from fedmf.training.loop import record_of
+from fedmf.training.steps import Means
 
 EXACT = 2**50
 """Bound on the integers of a sum that the mean in float64 gives back exactly."""

@@ -18,70 +18,19 @@ from time import perf_counter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate, Aggregation, RoundAborted
-from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
-from fedmf.data.blocks import Block, blocks
 from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.schedule import Draw, Schedule
+from fedmf.training.steps import LocalSteps, Marks, Means, Users
 
 State = TypeVar("State")
-Steps = TypeVar("Steps", bound="LocalSteps")
-Users = NDArray[np.int64]
-
-LARGEST = 4096.0  # so that sums of 32,768 ratings, two from the middle, fit a clip of 16
-STEP, REST = 16.0, 256.0  # the rest is exact to a quarter at 10 fractional bits
+Steps = TypeVar("Steps", bound=LocalSteps)
 
 COSTS = ("client_seconds", "server_seconds", "key_holder_seconds", "bytes_up", "bytes_down")
-
-
-class LocalSteps(ABC):
-    """Local steps of all users from the same state, which compute the users' vectors.
-
-    A vector is computed at each look-up and not stored. Only a single user's vector is in
-    memory at a time, or for sums in the clear the vectors of a single block of users.
-
-    Parameters
-    ----------
-    ratings : ratings of all users
-    shape : (m, k), the shape of every user's table
-    at_once
-        Number of users in a block for sums in the clear. None for as many users as fit into the
-        cache with the rows of their ratings.
-    """
-
-    def __init__(
-        self, ratings: Ratings, shape: tuple[int, int], at_once: int | None = None
-    ) -> None:
-        self.ratings, self.shape, self._at_once = ratings, shape, at_once
-
-    @abstractmethod
-    def rows(self, block: Block) -> Rows:
-        """Return the rows of a block's users; a user's rows do not depend on other users."""
-
-    def vector(self, user: int) -> Rows:
-        """Return the rows of a user, as a sparse table."""
-        return self.rows(Block.of(self.ratings, np.array([user])))
-
-    def blocks(self, users: Sequence[int]) -> Iterator[Block]:
-        """Return the users in blocks that are summed at once."""
-        some, at_once = np.array(users, dtype=np.int64), self._at_once
-        if at_once is None:
-            return blocks(self.ratings, some, self.shape[1])
-        starts = range(0, some.size, at_once)
-        return (Block.of(self.ratings, some[start : start + at_once]) for start in starts)
-
-    def vectors(self, cohort: Users) -> Vectors:
-        """Return the vectors of a cohort, for an aggregation."""
-
-        def pieces(users: Sequence[int]) -> Iterator[Rows]:
-            return map(self.rows, self.blocks(users))
-
-        return Vectors(cohort.tolist(), self.vector, self.shape, pieces)
 
 
 Counted = tuple[Raters, Aggregate]
@@ -187,7 +136,7 @@ class Loop:
         Returns the raters and the sum; raises RoundAborted if too many users drop out.
         """
         counted = self.aggregation.count(
-            _Marks(ratings, (ratings.n_items, 1)).vectors(users),
+            Marks(ratings, (ratings.n_items, 1)).vectors(users),
             dropouts=self.schedule.dropouts(Draw.COUNT_DROPOUTS, number, users),
             session=f"{self.session} {name} {number}".encode(),
         )
@@ -196,11 +145,9 @@ class Loop:
     def means(self, ratings: Ratings) -> tuple[float, float]:
         """Return the mean rating, and the mean number of ratings of a user, by a sum.
 
-        The sum is over the users of the first round. A user sends Σ (r − c) and a number of
-        ratings, where c is the middle of the scale. Multiples of `STEP` are divided by
-        `LARGEST`, and the rest by `REST`. An aborted sum is
-        retried; after `rounds` aborted sums RoundAborted is raised. Raises SettingError if the
-        sum is clipped.
+        The sum is over the users of the first round; see `Means`. An aborted sum is retried;
+        after `rounds` aborted sums RoundAborted is raised. Raises SettingError if the sum is
+        clipped.
         """
         users, means = self.schedule.users(1, ratings.n_users), Means(ratings)
         for number in range(1, self.rounds + 1):
@@ -296,53 +243,3 @@ def check_learnt(history: History) -> None:
     """Raise RoundAborted if every round was aborted, unless Ctrl-C ended the training."""
     if not history.interrupted and all(one.aborted is not None for one in history):
         raise RoundAborted(f"every sum was aborted, the last for: {history.last.aborted}")
-
-
-class Means(LocalSteps):
-    """Vectors of two numbers in two parts; the sums give both means. See `Loop.means`."""
-
-    def __init__(self, ratings: Ratings) -> None:
-        super().__init__(ratings, (1, 4))
-        self._centre = sum(ratings.scale) / 2
-
-    def mean(self, total: Aggregate) -> float:
-        """Return the mean of a sum, clipped to the scale; the scale's middle without ratings.
-
-        A sum of few fractional bits may be far from the sum of the ratings. Raises SettingError
-        if the sum was clipped.
-        """
-        if total.clipped:
-            raise SettingError(
-                f"the sum of a user's ratings is beyond the aggregation's clip of "
-                f"{LARGEST:g} times that number: raise that"
-            )
-        rest, count = self._sums(total)
-        mean = self._centre + rest / count if count > 0 else self._centre
-        return float(np.clip(mean, *self.ratings.scale))
-
-    def count(self, total: Aggregate) -> float:
-        """Return the mean number of ratings of the users of a sum."""
-        return max(self._sums(total)[1], 0.0) / len(total.survivors)
-
-    def _sums(self, total: Aggregate) -> tuple[float, float]:
-        rest, count = LARGEST * total.sum[:2] + REST * total.sum[2:]
-        return float(rest), float(count)
-
-    def rows(self, block: Block) -> Rows:
-        """Return Σ (r − c) and the number of ratings of each of a block's users."""
-        starts, counts = block.indptr[:-1], block.counts
-        sums = np.zeros((counts.size, 2))
-        some = counts > 0  # reduceat gives an element for an empty row
-        sums[some, 0] = np.add.reduceat(block.values - self._centre, starts[some])
-        sums[:, 1] = counts
-        rest = sums % STEP
-        sent = np.concatenate(((sums - rest) / LARGEST, rest / REST), axis=1)
-        return Rows(np.zeros(counts.size, dtype=np.int32), sent, 1)
-
-
-class _Marks(LocalSteps):
-    """Vectors with the number 1 for each rated item; the sums are the numbers of raters."""
-
-    def rows(self, block: Block) -> Rows:
-        ones = np.ones((block.items.size, 1), dtype=np.int64)
-        return Rows(block.items, ones, self.ratings.n_items)

@@ -25,8 +25,9 @@ from fedmf.models.federated import Raters
 from fedmf.models.warm import warm
 from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training.history import Floats, History, RoundRecord, mae, rmse
-from fedmf.training.loop import LocalSteps, Loop, Training, check_learnt, keep
+from fedmf.training.loop import Loop, Training, check_learnt, keep
 from fedmf.training.schedule import Callbacks, Draw, Scheduled, Summing
+from fedmf.training.steps import LocalSteps
 
 SUCH = "FedMF(); models of features, such as FedLR(), are for ContextTrainer"
 

@@ -20,7 +20,8 @@ from fedmf.masks import FedMMF, LocalHead, MeanMask, NNMask, RidgeMask
 from fedmf.models import Factors, FedALS, FedMF
 from fedmf.settings import Settings
 from fedmf.training import Schedule, Trainer, rmse
-from fedmf.training.loop import Loop, Means
+from fedmf.training.loop import Loop
+from fedmf.training.steps import Means
 from watched_sum import Watched
 
 SCALES = ((0.0, 1.0), (-10.0, 1000.0))

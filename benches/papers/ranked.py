@@ -127,10 +127,13 @@ def _validated(data: str, model: FederatedCF, run: Run) -> dict[str, float]:
 
 
 def _with(
-    model: Implicit, rounds: int = EPOCHS, bits: float = VIEWS["fractional_bits"], **how: int
+    model: Implicit,
+    rounds: int = EPOCHS,
+    bits: float = VIEWS["fractional_bits"],
+    block: int | None = None,
 ) -> FederatedCF:
     sums = PlainSum(clip=VIEWS["clip"], fractional_bits=int(bits))
-    return FederatedCF(model, sums, rounds=rounds, **how)
+    return FederatedCF(model, sums, rounds=rounds, block=block)
 
 
 CHOSEN = tuned().set_params(reg=2.0)

@@ -96,7 +96,7 @@ class FedBPMF(Scheduled):
     """
 
     model_: Posterior
-    rounds: int | None  # type: ignore[assignment]
+    rounds: int | None  # type: ignore[assignment]  # None: by the size of the catalogue
     model = "FedBPMF"
     _former = MappingProxyType({"posterior_": "model_", "sweeps": "rounds"})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, cast
+from typing import Self, Unpack, cast
 
 from fedmf.aggregate import Aggregation
 from fedmf.data import Features, Ratings
@@ -14,7 +14,7 @@ from fedmf.models.estimator import not_continued
 from fedmf.settings import Count
 from fedmf.training.history import History
 from fedmf.training.loop import Loop, check_learnt, keep
-from fedmf.training.private import Private
+from fedmf.training.private import Private, PrivateSettings
 from fedmf.training.schedule import Callbacks, Summing
 
 
@@ -50,7 +50,7 @@ class DPFedMF(Private):
         *,
         rounds: Count = 5,
         callbacks: Callbacks = (),
-        **settings: Any,
+        **settings: Unpack[PrivateSettings],
     ) -> None:
         super().__init__(aggregation, **settings)
         self.rounds, self.callbacks = rounds, callbacks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from fedmf.models.recommender import all_users
 from fedmf.settings import Count, Positive
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import record_of
-from fedmf.training.private import Private
+from fedmf.training.private import Private, PrivateSettings
 from fedmf.training.schedule import Draw, Summing
 
 Floats = NDArray[np.float64]
@@ -80,7 +80,7 @@ class DPEase(Private):
         *,
         items: Count = 1000,
         reg: Positive | None = None,
-        **settings: Any,
+        **settings: Unpack[PrivateSettings],
     ) -> None:
         super().__init__(aggregation, **settings)
         self.items, self.reg = items, reg

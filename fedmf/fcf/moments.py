@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -29,10 +29,10 @@ from fedmf.fcf.choice import EPOCHS, MOST, REGS, choose
 from fedmf.fcf.confidence import Confidence, Implicit, packed_products, symmetric
 from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
 from fedmf.models.federated import Raters
-from fedmf.settings import Count, Has
+from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training.history import RoundRecord
-from fedmf.training.loop import LocalSteps
-from fedmf.training.schedule import Summing
+from fedmf.training.schedule import Callbacks, Summing
+from fedmf.training.steps import LocalSteps
 
 VIEWS: Mapping[str, float | int] = MappingProxyType({"clip": 256.0, "fractional_bits": 8})
 """Settings for short sums; the table `ranking-settings` has the accuracy at fewer bits."""
@@ -72,10 +72,22 @@ class FederatedCF(FederatedRecommender):
         model: Annotated[Implicit, Has("confidence", "Implicit()")] | None = None,
         aggregation: Summing | None = None,
         *,
+        rounds: Count = 20,
+        min_raters: Count = 3,
+        dropout: BelowOne = 0.0,
+        seed: Seed = 0,
+        callbacks: Callbacks = (),
         block: Count | None = None,
-        **settings: Any,
     ) -> None:
-        super().__init__(model, aggregation, **settings)
+        super().__init__(
+            model,
+            aggregation,
+            rounds=rounds,
+            min_raters=min_raters,
+            dropout=dropout,
+            seed=seed,
+            callbacks=callbacks,
+        )
         self.block = block
         self.__post_init__()
 

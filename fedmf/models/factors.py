@@ -6,7 +6,6 @@ import math
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -112,13 +111,20 @@ class Factors(Exportable):
         ratings: Ratings,
         *,
         scale: tuple[float, float] | None = None,
-        **ranking: Any,
+        ranks: bool = False,
+        implicit: ImplicitSettings = PLAIN,
+        centre: Floats | None = None,
     ) -> Factors:
-        """Return factors with the items and ids of `ratings`; ModelError if shapes differ.
-
-        Further arguments are `ranks`, `implicit` and `centre`.
-        """
-        return cls(user_factors, item_factors, scale=scale, **ranking, **all_users(ratings))
+        """Return factors with the items and ids of `ratings`; ModelError if shapes differ."""
+        return cls(
+            user_factors,
+            item_factors,
+            scale=scale,
+            ranks=ranks,
+            implicit=implicit,
+            centre=np.zeros(0) if centre is None else centre,
+            **all_users(ratings),
+        )
 
     @property
     def k(self) -> int:

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import cast
+from typing import TypedDict, cast
 
 from fedmf.aggregate.aggregation import IntegerSum
 from fedmf.aggregate.noisy import NoisySum, Where, noise_multiplier
 from fedmf.errors import SettingError
 from fedmf.settings import BelowOne, Positive, ProperFraction, Seed, UpToOne
 from fedmf.training.schedule import Scheduled, Summing
+
+
+class PrivateSettings(TypedDict, total=False):
+    """Types of the settings of `Private`, for the constructors that pass them on."""
+
+    epsilon: float
+    delta: float
+    where: Where
+    honest: float
+    seed: int
+    dropout: float
+    entropy: Callable[[int], bytes]
 
 
 class Private(Scheduled):

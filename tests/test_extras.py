@@ -8,13 +8,16 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
+from imported_roots import roots_imported
 from secagg.cli.files import write_keys
 from secagg.statistics import Moments, Number, Plan, Site, Study
 from secagg.testing import make_identity
@@ -60,6 +63,8 @@ CALLS = {
     f"{STATS_JOIN} --ledger ledger --patience 0.01": "http",
     f"{STATS_SERVE} --deadline 0.01": "http",
 }
+BY_NAME = {"tenseal"}  # secagg bench asks for it, by its name
+FOR_TYPES = {"_typeshed", "requests"}  # imported by mypy only
 UNREACHED = {"http"}  # calls that end in an error with the extra, too: nobody listens
 
 
@@ -120,3 +125,18 @@ def test_commands_work_or_name_the_remedy(extras: str, tmp_path: Path) -> None:
             (line,) = err.splitlines()[-1:]
             assert line.startswith(f"{name.split()[0]}: "), err
             assert works or "pip install" in line, err
+
+
+def test_every_imported_package_is_declared() -> None:
+    # what another package brings today may be gone tomorrow: click was, with typer 0.29
+    lines = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    declared = {canonicalize_name(Requirement(one).name) for line in lines for one in line}
+    owners = metadata.packages_distributions()
+    files = [path for name in ("secagg", "fedmf") for path in (ROOT / name).rglob("*.py")]
+    used = set[str]().union(*map(roots_imported, files)) - sys.stdlib_module_names
+    undeclared = {
+        root
+        for root in used - {"", "secagg", "fedmf"}
+        if declared.isdisjoint(map(canonicalize_name, owners.get(root, [])))
+    }
+    assert undeclared == BY_NAME | FOR_TYPES

@@ -6,14 +6,13 @@ import shlex
 import signal
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
-from click import Choice
 from rich.console import Console
 
 from fedmf.data import NAMES
@@ -23,12 +22,9 @@ from secagg.cli.streams import is_of_disk
 from secagg.kit.timing import INTERRUPTED
 
 
-def option(
-    text: str, shown: str | bool = True, *names: str, choices: Iterable[str] | None = None
-) -> Any:
-    """Return an option with a help text, the default to show, other names, and choices."""
-    kind = None if choices is None else Choice([*choices])
-    return typer.Option(*names, help=text, show_default=shown, click_type=kind)
+def option(text: str, shown: str | bool = True, *names: str) -> Any:
+    """Return an option with a help text, the default to show, and other names."""
+    return typer.Option(*names, help=text, show_default=shown)
 
 
 def flag(name: str, text: str) -> Any:

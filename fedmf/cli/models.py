@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -220,7 +220,11 @@ STEPS = frozenset({*FACTORS, "rate", "cohort", "head"})
 CONTEXT: dict[str, Any] = {"takes": frozenset({"rate", "reg", "cohort"}), "rounds": 200}
 
 # fmt: off
-KINDS: Mapping[str, Kind] = {
+ModelName = Literal["fedmf", "fedmmf", "fedals", "fedbpmf", "dpfedmf", "implicit", "fcf",
+                    "dpease", "fedlr", "fedfm", "fednn"]
+"""Names of ``--model``."""
+
+KINDS: Mapping[ModelName, Kind] = {
     "fedmf": Kind(about="matrix factorisation", build=_fedmf, takes=STEPS | {"start"},
                   rounds=FAST.rounds),
     "fedmmf": Kind(about="the same with private masks", build=_fedmf, takes=STEPS | {"mask"},

@@ -21,7 +21,7 @@ from fedmf.cli.manners import (
     option,
     stderr,
 )
-from fedmf.cli.models import KINDS, Kind, Order, features_of, suited
+from fedmf.cli.models import KINDS, Kind, ModelName, Order, features_of, suited
 from fedmf.cli.own import TABLE, ratings_of
 from fedmf.errors import SettingError
 from fedmf.fcf import views
@@ -52,7 +52,7 @@ def search(
     columns: Columns = None,
     scale: Scale = None,
     duplicates: Duplicates = None,
-    model: Annotated[str, option("The model, as in fedmf train.", choices=KINDS)] = "fedbpmf",
+    model: Annotated[ModelName, option("The model, as in fedmf train.")] = "fedbpmf",
     grid: Annotated[
         list[str] | None,
         option(

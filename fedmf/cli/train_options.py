@@ -8,16 +8,15 @@ from typing import Annotated
 from fedmf.cli import choices
 from fedmf.cli.choices import LAST, MaskName, SplitName, SumName
 from fedmf.cli.manners import flag, option
-from fedmf.cli.models import DELTA, KINDS
+from fedmf.cli.models import DELTA, KINDS, ModelName
 
 Model = Annotated[
-    str | None,
+    ModelName | None,
     option(
         "The model to train. "
         + "; ".join(f"{name}: {kind.about}" for name, kind in KINDS.items())
         + ".",
         "fedbpmf",
-        choices=KINDS,
     ),
 ]
 Mask = Annotated[

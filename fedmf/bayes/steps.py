@@ -152,12 +152,13 @@ class Sweeps(Training[Chain, Sweep]):
         return self._with_predictions(chain)
 
     def _due(self, state: Chain, rows: int) -> bool:
-        """Return True in the second half of the burn-in, and later while there are no traits.
+        """Return True in the second half of the burn-in, and later before any traits and draws.
 
         `rows` is the lesser number of users and items; too few rows cannot determine a link.
+        All kept draws have the same features of items.
         """
         first, last, k = self._burn_in // 2, self._burn_in, state.items.shape[1] - 1
-        early = state.traits is None or state.round <= last
+        early = state.round <= last or (state.traits is None and not state.samples)
         return 0 < first <= state.round and early and rows >= ROWS_PER_FACTOR * k
 
     def _with_traits(

@@ -8,6 +8,7 @@ import pytest
 
 from fedmf import FedBPMF, OneShotSum, PaillierSum, PlainSum, SecAggSum
 from fedmf.aggregate import RoundAborted
+from fedmf.bayes import Posterior
 from fedmf.bayes.sample import Traits, profiles, standardised
 from fedmf.bayes.users import Sweep, message_shape
 from fedmf.data.blocks import Block
@@ -322,3 +323,14 @@ def test_implicit_feedback_comes_late_if_the_burn_in_is_aborted():
     assert [one.aborted is None for one in model.history_] == [False] * 5 + [True] * 3
     assert model.model_.embedding.any()
     assert model.model_.samples[0].link.weights.shape[0] >= 3
+
+
+def test_kept_draws_have_the_same_features(tmp_path):
+    """The first sum of 20 users, which k = 2 needs, comes after the first kept draw."""
+    model = trained(dropout=0.4, rounds=20, seed=30)
+    survivors = [one.survivors for one in model.history_]
+    assert max(survivors[1:8]) < 20 <= survivors[8]
+    assert not model.model_.embedding.any()
+    model.model_.save(tmp_path / "model.fedmf")
+    again = Posterior.load(tmp_path / "model.fedmf")
+    assert (again.predict_all([0]) == model.model_.predict_all([0])).all()

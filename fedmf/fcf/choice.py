@@ -16,12 +16,13 @@ from copy import copy
 
 import numpy as np
 
-from fedmf.aggregate import Aggregate
+from fedmf.aggregate import Aggregate, RoundAborted
 from fedmf.aggregate.vectors import Rows
 from fedmf.data import Split
 from fedmf.data.blocks import Block
 from fedmf.data.ratings import Ratings
 from fedmf.data.splits import user_split
+from fedmf.errors import DataError
 from fedmf.fcf.confidence import POPULAR
 from fedmf.fcf.federated import FederatedRecommender
 from fedmf.models import Factors
@@ -46,15 +47,22 @@ def choose(
 ) -> tuple[FederatedRecommender, list[RoundRecord]]:
     """Return a copy of `system` with the best λ, and the records of the choice's sums.
 
-    Errors are the same as in the fit. Ctrl-C ends the choice, and nothing is chosen.
+    λ is `POPULAR` if no item has enough raters in the rest. A training is repeated if all sums
+    are aborted, up to as many trainings as a fit has rounds. Other errors are the same as in
+    the fit. Ctrl-C ends the choice, and nothing is chosen.
     """
     parts, one, records = (
         user_split(train, HELD, system.seed),
         copy(system),
         list[RoundRecord](),
     )
-    one._session = f"{system._session} choice"
-    confidence, popular, state, best = one.confidence(parts.train), None, None, (0.0, POPULAR)
+    one._session, chosen = f"{system._session} choice", copy(system)
+    chosen.model = copy(system.model).set_params(reg=POPULAR)
+    try:
+        confidence = one.confidence(parts.train)
+    except DataError:  # ratings that do not suit the fit raise there again
+        return chosen, records
+    popular, state, best = None, None, (0.0, POPULAR)
     for reg, one.rounds in zip((POPULAR, *REGS), EPOCHS, strict=True):
         # fewer ratings need the same λ n^ν
         part = reg / (1 - HELD) ** system.model.power
@@ -63,10 +71,16 @@ def choose(
         if state is not None:
             training.start = training.with_users(*state[1:])
         found = training.start
-        for done in one.iterated(training, len(records) + 1):
-            records.append(done.record)
-            system.report(done.record)
-            found = done.state
+        for left in reversed(range(system.rounds)):
+            try:
+                for done in one.iterated(training, len(records) + 1):
+                    records.append(done.record)
+                    system.report(done.record)
+                    found = done.state
+                break
+            except RoundAborted:
+                if not left:
+                    raise
         model = one.model.factors(*found, parts.train)
         if popular is None:
             popular = model
@@ -76,8 +90,7 @@ def choose(
             records.append(last.record)
             system.report(last.record)
             best = max(best, (last.state, reg))
-    chosen = copy(system)
-    chosen.model = copy(system.model).set_params(reg=best[1])
+    chosen.model.set_params(reg=best[1])
     return chosen, records
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from benches.papers.simulated_views import simulate_views
 from fedmf import OneShotSum, PaillierSum, PlainSum, SecAggSum
+from fedmf.aggregate import RoundAborted
 from fedmf.data import from_triples
 from fedmf.data.splits import random_split, user_split
-from fedmf.errors import SettingError
+from fedmf.errors import DataError, SettingError
 from fedmf.fcf import CF, FCF, FederatedCF, Implicit, tuned
 from fedmf.fcf.choice import EPOCHS, HELD, REGS, choose
 from fedmf.fcf.confidence import POPULAR
@@ -163,3 +164,44 @@ def test_ctrl_c_in_the_choice_leaves_nothing_fitted():
     with pytest.raises(KeyboardInterrupt):
         system.fit(simulate_views(60, 40, seed=1))
     assert not hasattr(system, "model_")
+
+
+class Failing(PlainSum):
+    """Plain sum that is aborted in sums of the choice, by their numbers."""
+
+    lost = ()
+
+    def sum(self, vectors, *, dropouts, session=b""):
+        if session in [f"fedmf implicit choice sum {one}".encode() for one in self.lost]:
+            raise RoundAborted("as the test wants")
+        return super().sum(vectors, dropouts=dropouts, session=session)
+
+
+@pytest.mark.parametrize("number", [1, 6])
+def test_training_of_the_choice_is_repeated_if_it_has_no_sum(monkeypatch, number):
+    """Popularity and the second λ have one sum each."""
+    ratings = simulate_views(60, 40, seed=1)
+    whole = quick(PlainSum(**VIEWS), block=4).fit(ratings)
+    monkeypatch.setattr(Failing, "lost", (number,))
+    other = quick(Failing(**VIEWS), block=4).fit(ratings)
+    assert [one.round for one in other.history_ if one.aborted is not None] == [number]
+    assert len(other.history_) == len(whole.history_) + 1
+    assert other.model_.item_factors.tobytes() == whole.model_.item_factors.tobytes()
+
+
+def test_choice_without_any_sum_raises(monkeypatch):
+    monkeypatch.setattr(Failing, "lost", range(1, 99))
+    with pytest.raises(RoundAborted):
+        quick(Failing(**VIEWS)).fit(simulate_views(60, 40, seed=1))
+
+
+def test_items_that_all_are_held_out_once_are_ranked_by_popularity():
+    """Three items of three raters each: of those who do not hold one out, two are left."""
+    everybody = from_triples(*np.divmod(np.arange(9), 3), np.ones(9), scale=(0, 1))
+    left = user_split(everybody, HELD, 12).train
+    assert np.bincount(left.items).tolist() == [2, 2, 2]
+    model = quick(seed=12).fit(everybody).model_
+    assert model.implicit.reg == POPULAR
+    assert model.item_factors.any(axis=1).all()
+    with pytest.raises(DataError):
+        quick(min_raters=4).fit(everybody)

@@ -106,7 +106,7 @@ def round_part(
     return run
 
 
-def later_rounds(users: int, items: int, ratings: int) -> Measure:
+def later_rounds(users: int, items: int, ratings: int, neighbours: int | None) -> Measure:
     """Return the measure of a training's sums after its first round.
 
     The ratings are simulated in the shape of a data set, whose values a sum does not depend on.
@@ -118,7 +118,8 @@ def later_rounds(users: int, items: int, ratings: int) -> Measure:
 
     def run() -> float:
         model = FedMF(k=20, update="paper", rate=0.0005)
-        trained = Trainer(model, SecAggSum(**x25519(SecAggSum)), rounds=4).fit(drawn)
+        summing = SecAggSum(neighbours=neighbours, **x25519(SecAggSum))
+        trained = Trainer(model, summing, rounds=4).fit(drawn)
         later = trained.history_.rounds[1:]
         return median(one.client_seconds + one.server_seconds for one in later)
 

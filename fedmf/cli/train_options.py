@@ -42,7 +42,7 @@ Neighbours = Annotated[
     int | None,
     option(
         "secagg: the number of neighbours of each user, even, or 0 for all users.",
-        "all up to 100 users, else 60",
+        "all up to 100 users, else the fewest that suit the cohort",
     ),
 ]
 Threshold = Annotated[
@@ -50,7 +50,7 @@ Threshold = Annotated[
     option(
         "secagg: the number of shares that recover a user's masks. one-shot: the number of "
         "helpers that open a sum. paillier: the number of trustees that decrypt together.",
-        "secagg: two thirds; one-shot: 2",
+        "secagg: what suits the cohort; one-shot: 2",
     ),
 ]
 Suite = Annotated[

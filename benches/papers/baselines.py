@@ -61,16 +61,20 @@ class Biases:
     items: Floats
 
     @classmethod
-    def fit(cls, train: Ratings, shrink_users: float, shrink_items: float) -> Biases:
+    def fit(
+        cls, train: Ratings, shrink_users: float, shrink_items: float, least: int = 1
+    ) -> Biases:
         """Minimise Σ (r − μ − b_u − b_i)² + λ_u Σ b_u² + λ_i Σ b_i² by alternating solutions.
 
-        Koren, "Factor in the neighbors", TKDD 4(1), 2010, section 2.1.
+        Koren, "Factor in the neighbors", TKDD 4(1), 2010, section 2.1. Items with fewer than
+        `least` raters have a bias of zero, as a sum over so few would tell their ratings.
         """
         mean = float(train.values.mean())
         b_u, b_i = np.zeros(train.n_users), np.zeros(train.n_items)
         rest, users, items = train.values - mean, train.users, train.items
         n_u = np.bincount(users, minlength=train.n_users) + shrink_users
-        n_i = np.bincount(items, minlength=train.n_items) + shrink_items
+        raters = np.bincount(items, minlength=train.n_items)
+        n_i = np.where(raters >= least, raters + shrink_items, np.inf)
         for _ in range(SWEEPS):
             b_i = np.bincount(items, rest - b_u[users], train.n_items) / n_i
             b_u = np.bincount(users, rest - b_i[items], train.n_users) / n_u
@@ -90,9 +94,9 @@ def user_means(split: Split, run: Run) -> Floats:
     return np.asarray(means[split.test.users])
 
 
-def biases(split: Split, run: Run) -> Floats:
-    """Predict μ + b_u + b_i with validated shrinkage."""
-    return _with_shrinkage(split, shrinkage_of(split.train, run))
+def biases(split: Split, run: Run, least: int = 1) -> Floats:
+    """Predict μ + b_u + b_i with validated shrinkage; see `Biases.fit` for `least`."""
+    return validated(partial(_with_shrinkage, least=least), SHRINKAGE, split, run)
 
 
 def shrinkage_of(train: Ratings, run: Run) -> tuple[float, float]:
@@ -131,8 +135,9 @@ def chosen(
     return min(settings, key=lambda one: rmse(part.test.values, predict(part, one)))
 
 
-def _with_shrinkage(split: Split, shrinkage: tuple[float, float]) -> Floats:
-    return Biases.fit(split.train, *shrinkage).predict(split.test.users, split.test.items)
+def _with_shrinkage(split: Split, shrinkage: tuple[float, float], least: int = 1) -> Floats:
+    found = Biases.fit(split.train, *shrinkage, least)
+    return found.predict(split.test.users, split.test.items)
 
 
 def _by_surprise(

@@ -23,6 +23,12 @@ def test_biases_minimise_the_penalised_squares():
     np.testing.assert_allclose(slopes, 0.0, atol=1e-4)
 
 
+def test_items_with_few_raters_have_no_bias():
+    raters = np.bincount(RATINGS.items, minlength=30)
+    least = int(np.median(raters))
+    assert ((Biases.fit(RATINGS, 3.0, 2.0, least).items == 0) == (raters < least)).all()
+
+
 def test_user_without_training_ratings_gets_the_mean_of_all():
     ratings = from_triples([1, 1, 2], [1, 2, 1], [2.0, 4.0, 5.0], scale=(1, 5))
     split = Split(ratings.take([0, 1]), ratings.take([2]))

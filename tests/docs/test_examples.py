@@ -13,6 +13,15 @@ from effort import FULL, pure_repeats, scaled
 from fedmf.aggregate import WARNINGS
 
 ROOT = Path(__file__).parents[2]
+EXAMPLE = re.compile(
+    r"^python secagg/examples/(\w+)\.py\n```\n.*?^```text\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
+SHOWN = dict(
+    EXAMPLE.search(text).groups()
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+    if EXAMPLE.search(text := path.read_text())
+)
+"""The output of each example, as its page shows it."""
 AS_MANY = """
 from hypothesis import settings
 settings.register_profile("as many", max_examples={})
@@ -38,6 +47,19 @@ def run(*arguments: str, cwd: Path = ROOT) -> str:
     return done.stdout
 
 
+def example(name: str) -> str:
+    """Return what an example prints, which has to be on its page if it has a page."""
+    printed = run(f"examples/{name}.py")
+    assert SHOWN.get(name, "") in printed
+    return printed
+
+
+def test_each_example_that_a_page_shows_runs_here() -> None:
+    ran = re.findall(r'example\("(\w+)"\)', Path(__file__).read_text())
+    assert len(SHOWN) > 7
+    assert SHOWN.keys() <= {*ran, *EXAMPLES}
+
+
 SUM = "sum of 5 vectors; its first element is 3.000"
 LAST = "survivors (0, 1, 2, 3, 4), first element of their sum 10.000"
 EXAMPLES = {
@@ -52,11 +74,11 @@ EXAMPLES = {
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example_prints_its_sum(name: str) -> None:
-    assert re.fullmatch(EXAMPLES[name], run(f"examples/{name}.py").rstrip())
+    assert re.fullmatch(EXAMPLES[name], example(name).rstrip())
 
 
 def test_over_sockets_with_a_client_killed_before_its_input() -> None:
-    printed = run("examples/over_sockets.py").splitlines()[-1]
+    printed = example("over_sockets").splitlines()[-1]
     survivors = (0, 1, 2, 4, 5, 6, 7)
     assert printed == f"survivors {survivors}, first element of their sum 25.000"
 
@@ -65,7 +87,7 @@ def test_over_sockets_with_a_client_killed_before_its_input() -> None:
 def test_async_training_has_the_sums_of_the_page() -> None:
     page = (ROOT / "docs/how-to/async-training.md").read_text()
     (shown,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
-    assert run("examples/async_training.py") == shown
+    assert example("async_training") == shown
 
 
 @pytest.mark.large
@@ -82,10 +104,7 @@ signed = np.vstack([*map(_examples_of, range(20))])
 both, labels = np.vstack([signed, -signed]), np.repeat([1, 0], len(signed))
 print(LogisticRegression(fit_intercept=False).fit(both, labels).score(both, labels))
 """
-    text = run("examples/own_model.py")
-    page = (ROOT / "docs/how-to/own-model.md").read_text()
-    assert re.findall(r"```text\n(.*?)```", page, re.DOTALL)[0] in text
-    printed = text.splitlines()
+    printed = example("own_model").splitlines()
     survivors = [int(re.search(r"(\d+) survivors", line)[1]) for line in printed]
     assert survivors[:5] == [20, 20, 19, 19, 18]
     late = survivors[5:].count(18)  # client 4 is back when it has slept
@@ -97,7 +116,7 @@ print(LogisticRegression(fit_intercept=False).fit(both, labels).score(both, labe
 
 @pure_repeats
 def test_lying_server_gets_no_share_and_an_honest_one_the_sum() -> None:
-    *lied_to, honest = run("examples/lying_server.py").splitlines()
+    *lied_to, honest = example("lying_server").splitlines()
     assert len(lied_to) == 6
     assert all("unmasking, signature: client" in line for line in lied_to)
     assert honest == "honest: survivors (0, 1, 2, 3, 4, 5), sum [15. 15. 15.]"
@@ -107,7 +126,7 @@ def test_lying_server_gets_no_share_and_an_honest_one_the_sum() -> None:
 @pure_repeats
 def test_encrypted_recommender_is_the_same_under_any_trust() -> None:
     """An encrypted recommender learns the same whomever one trusts."""
-    printed = run("examples/encrypted_recommender.py").splitlines()
+    printed = example("encrypted_recommender").splitlines()
     assert len(printed) == 1 + 2 * len(WARNINGS)
     assert printed[1::2] == [
         f"{trust}: the same integers in every round: True" for trust in WARNINGS
@@ -152,7 +171,7 @@ def test_own_ratings_document_runs_as_shown(tmp_path: Path) -> None:
 @pure_repeats
 def test_find_a_bug_finds_the_smallest_case() -> None:
     """Find a bug finds the smallest case of one and passes the mended version."""
-    printed = run("examples/find_a_bug.py")
+    printed = example("find_a_bug")
     found, mended = printed.split("MendedChunks: ")
     assert "bytes were delivered that were not sent" in found
     assert "schedule=Schedule(faults={0: 'twice'})" in found

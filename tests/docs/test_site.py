@@ -16,7 +16,6 @@ from urllib.parse import unquote, urldefrag
 
 import pytest
 
-from effort import pure_repeats
 from secagg import _fast
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +29,6 @@ ELSEWHERE = {
 }  # other tests run their blocks
 TEXT = r"```text\n(.*?)^```"
 CELL = re.compile(rf"^```python\n(.*?)^```\n(?:\n^{TEXT})?", re.MULTILINE | re.DOTALL)
-EXAMPLE = re.compile(rf"^python secagg/(\S+\.py)\n```\n.*?^{TEXT}", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?: {4})?((?:secagg|fedmf|python -m benches\.\w+) .+)", re.MULTILINE)
 SECAGG = (
     "blame encoding graph http oneshot paillier privacy session shamir statistics testing "
@@ -78,13 +76,6 @@ def test_page_python_prints_its_text(page: str) -> None:
     printed = run("-c", program).split("\0")
     for (code, expected), got in zip(cells, printed[: len(cells)], strict=True):
         assert not expected or got == expected, code
-
-
-@pure_repeats
-@pytest.mark.parametrize("page", sorted(set(pages_with(EXAMPLE)) - {"how-to/own-model.md"}))
-def test_example_output_is_on_its_page(page: str) -> None:
-    (path, expected) = EXAMPLE.search((DOCS / page).read_text()).groups()
-    assert expected in run(path)
 
 
 class Parsed(Exception):

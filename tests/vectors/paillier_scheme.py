@@ -49,7 +49,9 @@ def structured_prime(label: str, bits: int) -> int:
         r = number(f"{label} r {i}", 16) | 1
         rest = (number(f"{label} {i}", bits) | 3 << (bits - 2)) // (2 * r) | 1
         p = 2 * r * rest + 1
-        if p >> (bits - 2) == 3 and is_prime(p) and is_prime(rest):
+        # powers take most of the time: none for a pair of which either has a small factor
+        small = gcd(p * rest, PRODUCT) > 1
+        if p >> (bits - 2) == 3 and not small and is_prime(p) and is_prime(rest):
             return p
     raise AssertionError("no prime found")
 

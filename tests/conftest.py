@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -54,3 +57,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if name != item.name and name[:2].isdigit():
             item.add_marker(pytest.mark.check(int(name[:2])))
     items.sort(key=lambda item: item.get_closest_marker("large") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Let servers of tests ask every 2 ms whether they should end, not every 100 ms.
+
+    A server of uvicorn looks two to four times before it has ended.
+    """
+    if server := sys.modules.get("uvicorn.server"):
+        hasty = {"sleep": lambda seconds: asyncio.sleep(seconds / 50)}
+        server.asyncio = SimpleNamespace(**vars(asyncio) | hasty)

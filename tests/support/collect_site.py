@@ -10,6 +10,7 @@ import httpx
 
 from collect_faults import Interposed
 from collect_parts import Collected
+from http_party import HTTP
 from secagg.collect.service import serve_collection
 
 NEWEST = "/v1/parameters"
@@ -54,5 +55,5 @@ async def served(
     options = {"registry": collected.registry, "port": 0} | options
     database = Interposed(collected.database, before)
     serving = serve_collection(database, **options)  # type: ignore[arg-type]
-    async with serving as at, httpx.AsyncClient(base_url=at.url) as http:
+    async with serving as at, HTTP(base_url=at.url) as http:
         yield Site(collected, http, at.operator_url)

@@ -164,6 +164,12 @@ def test_trial_of_the_page_ends_with_its_lines(tmp_path: Path) -> None:
         free = (stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3))
         server, *helpers = (str(one.getsockname()[1]) for one in free)
     script = script.replace("--deadline 30", f"--deadline 5 --operator-port 0 --port {server}")
+    assert script.count("sleep 5\n") == 1
+    # the helpers are awaited, not five seconds
+    listens = ": 2>/dev/null </dev/tcp/127.0.0.1"
+    both = f"{listens}/9001 && {listens}/9002"
+    there = f"for _ in {{1..300}}; do {both} && break; sleep 0.1; done\n"
+    script = script.replace("sleep 5\n", there)
     for old, new in zip(("8443", "9001", "9002"), (server, *helpers), strict=True):
         script = script.replace(old, new)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,6 +40,11 @@ def ratings_of(
             )
         return load(data), {"data": data}
     names = COLUMNS if columns is None else tuple(one.strip() for one in columns.split(","))
+    if len(names) not in (3, 4) or len(set(names)) < len(names):
+        raise SettingError(
+            f"--columns {columns} must be different names of users, items, ratings and perhaps "
+            "times, such as --columns user,item,rating; views alone need a column of 1"
+        )
     ends = None if scale is None else _ends(scale)
     ratings = read_ratings(
         data,
@@ -60,8 +66,10 @@ def _ends(scale: str) -> tuple[float, float]:
     try:
         low, high = (float(one) for one in scale.split(","))
     except ValueError:
+        low = high = math.nan
+    if not -math.inf < low < high < math.inf:
         raise SettingError(
             f"--scale {scale} must be the lowest and the highest possible rating, such as "
             "--scale 1,5"
-        ) from None
+        )
     return low, high

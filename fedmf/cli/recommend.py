@@ -215,7 +215,7 @@ def _table(items: list[dict[str, Any]]) -> str:
             str(one["rank"]).rjust(len(str(len(items)))),
             one["title"],
             *(_public(one[name]) for name in public),
-            *(f"{one[name]:.2f}" for name in numbers),
+            *(f"{one[name]:{'.2f' if name == 'prediction' else '.4f'}}" for name in numbers),
             *("; ".join(one["because"]) for _ in because),
         )
         for one in items

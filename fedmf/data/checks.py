@@ -48,7 +48,7 @@ def check_parts(train: Ratings, test: Ratings | None = None) -> None:
     for name, part in parts.items():
         if not part.n_ratings:
             raise DataError(
-                f"{name} ({part.name}) has no rating: give that part a larger share"
+                f"{name} ({part.name}) has no rating: give a larger share, or more ratings"
             )
     if test is not None and not same_ids(train, test):
         raise SettingError(

@@ -11,6 +11,7 @@ import numpy as np
 
 from fedmf.aggregate import Aggregate, PlainSum, RoundAborted
 from fedmf.data import Ratings
+from fedmf.data.checks import check_ratings
 from fedmf.errors import DataError
 from fedmf.fcf.confidence import POPULAR, Confidence, Floats, Implicit, solve
 from fedmf.models import Factors
@@ -132,14 +133,15 @@ class FederatedRecommender(Scheduled):
         DataError
             If a rating is negative, or no item has enough raters.
         SettingError
-            If a number exceeds the aggregation's clip, the factors diverge, or the ratings have
-            fewer than 3 users.
+            If a number exceeds the aggregation's clip, the factors diverge, or `train` is not
+            `Ratings`, of at least 3 users.
         RoundAborted
             If the count of raters is aborted in every attempt, or all sums are aborted.
         KeyboardInterrupt
             On Ctrl-C before the first sum is finished; nothing is fitted then. Later Ctrl-C
             ends the training early without an error and keeps the finished sums.
         """
+        check_ratings(train=train)
         self._forget()
         self.expected = self.sums(train.n_items)
         system, tried = self.chosen(train)

@@ -190,7 +190,8 @@ class Factors(Exportable):
         """Return the factors of a new user, number 0, found from their own ratings.
 
         Nothing is sent, and no other row changes. The user's row is shrunk to the mean of the
-        users, which a deployment sums securely; without ratings the row is that mean.
+        users, which a deployment sums securely; without ratings the row is that mean. After
+        `Implicit` without ``centred`` the row is shrunk to 0, and scores without ratings are 0.
 
         Parameters
         ----------

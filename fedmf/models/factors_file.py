@@ -32,6 +32,11 @@ MAGIC = b"fedmf model\n"
 VERSION = 2
 KIND = "kind"  # name of the table with the kind of model
 FACTORS = "factors"  # the kind of `Factors`, and of every file of version 1
+LOADERS = {
+    FACTORS: "fedmf.Factors.load",
+    "item weights": "fedmf.ease.ItemWeights.load",
+    "posterior": "fedmf.Posterior.load",
+}
 HEADER = struct.Struct(f"<{len(MAGIC)}sIQ32s")  # magic, version, length, SHA-256
 
 IDS = (np.int64, np.str_)
@@ -92,8 +97,8 @@ def read_tables(
     found = _kind(version, body, path)
     if found != kind:
         raise ModelError(
-            f"the model {path} is of the kind {found!r}, not {kind!r}: load it with the class "
-            "that saved it"
+            f"the model {path} is of the kind {found!r}, not {kind!r}: load it with "
+            f"{LOADERS.get(found, 'the class that saved it')}"
         )
     older = added if version == 1 and added is not None else {}
     wanted = {name: dtypes for name, dtypes in form.items() if name not in older}

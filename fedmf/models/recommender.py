@@ -314,9 +314,12 @@ def rated(
     low, high = scale or (-np.inf, np.inf)
     if values.shape != (len(wanted),) or values.dtype.kind not in "iuf":
         if len(wanted) or values.size:
-            raise ModelError(f"ratings = {ratings!r} must be {len(wanted)} numbers")
+            raise ModelError(
+                f"ratings = {ratings!r} must be one number for each item, {len(wanted)} in all"
+            )
         values = np.zeros(0)
     values = values.astype(np.float64)
     if not (np.isfinite(values) & (values >= low) & (values <= high)).all():
-        raise ModelError(f"ratings = {ratings!r} must be within {low:g} to {high:g}")
+        what = "finite" if scale is None else f"within {low:g} to {high:g}"
+        raise ModelError(f"ratings = {ratings!r} must be {what}")
     return np.array([known[one] for one in wanted], dtype=np.int32), values

@@ -69,7 +69,10 @@ def test_names_from_file_to_recommendations(table, tmp_path):
     ("arguments", "message"),
     [
         ((*COLUMNS[:2], *COLUMNS[4:]), "--scale is missing.* 1 to 5"),
+        ((*COLUMNS[:2], *COLUMNS[4:]), "--scale 1,5$"),
         ((*COLUMNS, "--scale", "five"), "--scale five"),
+        ((*COLUMNS, "--scale", "5,1"), "--scale 5,1 must be"),
+        (("--columns", "who,what", "--scale", "1,5"), "--columns who,what .* column of 1"),
         (("--data", "none", "--scale", "1,5"), "--data none"),
         (("--data", "simulated", "--scale", "1,5"), "--scale"),
         (("--data", "ml-100", "--model", "fedmf"), "did you mean 'ml-100k'"),

@@ -173,6 +173,11 @@ def test_penalty_of_an_item_is_scaled_to_all_users():
     assert np.linalg.norm(lost.item_factors) == pytest.approx(size, rel=0.05)
 
 
+def test_path_in_place_of_ratings_raises():
+    with pytest.raises(SettingError, match="train must be Ratings, not str"):
+        FederatedCF().fit("ratings.csv")
+
+
 def test_fcf_with_a_power_raises():
     with pytest.raises(SettingError):
         FCF(Implicit(power=0.5))

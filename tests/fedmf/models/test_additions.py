@@ -62,6 +62,11 @@ def test_new_implicit_user_takes_the_settings_of_the_file(tmp_path):
     ).any()
     with pytest.raises(ModelError):
         trained.fold_in(items[:1], [-1.0])
+    with pytest.raises(ModelError, match="must be finite"):
+        trained.fold_in(items[:1], [np.nan])
+    with pytest.raises(ModelError, match="one number for each item, 1 in all"):
+        trained.fold_in(items[:1], [1.0, 1.0])
+    assert not trained.fold_in([], []).user_factors.any()  # not centred
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5])

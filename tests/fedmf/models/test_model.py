@@ -123,7 +123,7 @@ def test_model_of_another_kind_raises(factors, tmp_path):
     path = tmp_path / "model.fedmf"
     write_tables(path, "posterior", {"numbers": np.zeros(3)})
     assert kind_of(path) == "posterior"
-    with pytest.raises(ModelError, match="posterior"):
+    with pytest.raises(ModelError, match=r"'posterior'.* load it with fedmf\.Posterior\.load"):
         Factors.load(path)
 
 

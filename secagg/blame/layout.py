@@ -243,7 +243,8 @@ def unpack(data: bytes) -> Claim:
         "version", "length" or "kind": these are not the bytes of a verdict.
     """
     if data and data[0] != VERSION:
-        raise unproven("version", other_version(data[0]))
+        remedy = "; if these bytes are no verdict, pass those of a file verdict-*.bin"
+        raise unproven("version", other_version(data[0]) + remedy)
     if len(data) < _HEAD.size:
         raise unproven("length", f"{len(data)} bytes are too few")
     _, kind, size = _HEAD.unpack_from(data)

@@ -31,7 +31,7 @@ FAULTS = {
 
 def judge(
     verdict: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Verdict, bytes of a server of sums.")
+        Path, typer.Argument(metavar="FILE", help="Verdict, verdict-*.bin beside a record.")
     ],
     registry: Annotated[Path, file_option("Registry of all clients.", "--registry")],
     corrupt: Corrupt = CORRUPT,

@@ -48,6 +48,7 @@ def test_command_fails_without_a_proof(registry: Path, tmp_path: Path) -> None:
         ran = invoke("judge", path, "--registry", registry)
         assert (ran.exit_code, ran.stdout) == (2, "")
         assert "convicts nobody" in ran.stderr
+    assert "pass those of a file verdict-*.bin" in ran.stderr  # of b"text"
 
 
 def test_command_counts_colluders_by_its_option(registry: Path, tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ WORDS = {
     "set duplicates to 'last' or 'mean'": "pass --duplicates last or mean",
     "set columns to names of its header": "set --columns to names of its header",
     "widen scale": "widen --scale",
+    "lower min_raters": "lower --min-raters",
     "possible rating, such as 1 and 5": "possible rating, such as --scale 1,5",
     "read a column of times": "name a column of times as the fourth of --columns",
     "pass Features(array, names), or MeanMask as the mask": "pass --mask mean",

@@ -80,6 +80,7 @@ def test_names_from_file_to_recommendations(table, tmp_path):
         (("--columns", "who,what,star", "--scale", "1,5"), "set --columns .* mean 'stars'"),
         ((*COLUMNS[:3], "2,5", *COLUMNS[4:]), "widen --scale"),
         ((*COLUMNS, "--rounds", "0"), "--rounds = 0"),
+        ((*COLUMNS, "--min-raters", "31"), "lower --min-raters$"),
         ((*COLUMNS, "--model", "fedmmf"), "pass --mask mean"),
     ],
 )

@@ -41,6 +41,7 @@ def test_one_rater_of_each_item_warns(options, table, tmp_path):
     [
         ({"rmse": 1.09996, "mean_rmse": 1.1}, False, "not below"),
         ({"rmse": 1.0999, "mean_rmse": 1.1}, False, None),
+        ({"rmse": 0.06, "mean_rmse": 1e-17}, False, "train --model implicit"),
         ({"rmse": float("nan"), "mean_rmse": 1.1}, False, "not below"),
         ({"rmse": 1.2, "head_rmse": 1.0, "mean_rmse": 1.1}, False, None),
         ({"rmse": 1.0, "head_rmse": 1.2, "mean_rmse": 1.1}, False, "1.2000"),

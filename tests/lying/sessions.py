@@ -123,13 +123,13 @@ class RoundServer:
         self._params.setdefault(u, params)
         task = self._named(task, self._params[u])
         told = self.liar.tell(u, task.step, task)
+        if read_task(encode(told)) != told:
+            raise Unbuildable("the frame of a task")
         if told.params and told.params != self._params[u]:
             self._params[u] = told.params
             if told.id == task.id:
                 told = self._named(told, told.params)
         frame = encode(told)
-        if read_task(frame) != told:
-            raise Unbuildable("the frame of a task")
         if task.step in ("masked_input", REPORT):
             self.liar.digests["message", u] = message_digest(told.message)
         seat = self.seats[u]

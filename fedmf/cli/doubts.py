@@ -44,11 +44,11 @@ def doubts(result: Mapping[str, Any], train: Ratings, *, ranks: bool) -> Iterato
     elif not ranks and "mean_rmse" in result:
         own, other = result.get("head_rmse", result["rmse"]), result["mean_rmse"]
         if own is not None and not round(own, 4) < round(other, 4):
-            more = "train on more ratings, for more rounds or with other settings"
-            less = f"the test RMSE {own:.4f} is not below {other:.4f} of the mean rating: "
-            yield less + (
-                more if round(other, 4) else "of equal ratings train --model implicit"
-            )
+            remedy = "train on more ratings, for more rounds or with other settings"
+            if not round(other, 4):
+                remedy = "of equal ratings train --model implicit"
+            found = f"{own:.4f} is not below {other:.4f} of the mean rating"
+            yield f"the test RMSE {found}: {remedy}"
 
 
 def interrupted_line(rounds: int, out: Path | None, *, saved: bool) -> str:

@@ -258,7 +258,7 @@ LOADERS: Mapping[str, Callable[[Path], Saved]] = {
     "posterior": Posterior.load,
     ITEM_WEIGHTS: ItemWeights.load,
 }
-"""Loaders of model files, by the kind in the file; errors have the names of factors_file."""
+"""Loaders of model files, by the kind in the file; `factors_file.LOADERS` has the names."""
 
 
 def load_model(path: Path) -> Saved:

@@ -37,7 +37,7 @@ LOADERS = {
     "item weights": "fedmf.ease.ItemWeights.load",
     "posterior": "fedmf.Posterior.load",
 }
-"""Names of loaders, by the kind; their modules import this module."""
+"""Names of the loaders, for errors, by the kind: the loaders' modules import this module."""
 HEADER = struct.Struct(f"<{len(MAGIC)}sIQ32s")  # magic, version, length, SHA-256
 
 IDS = (np.int64, np.str_)

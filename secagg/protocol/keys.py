@@ -189,8 +189,14 @@ def joined(label: bytes, first: int | U64, second: int | U64, *rest: bytes | U8)
     """
     ids = (np.array(one, "<u8").reshape(-1, 1).view(np.uint8) for one in (first, second))
     parts = (label, *ids, *rest)
-    arrays = [rows_of([p], len(p)) if isinstance(p, bytes) else p for p in parts]
+    arrays = [
+        np.frombuffer(p, np.uint8)[np.newaxis] if isinstance(p, bytes) else p for p in parts
+    ]
     count = max((len(array) for array in arrays if len(array) != 1), default=1)
-    return np.concatenate(
-        [np.broadcast_to(array, (count, array.shape[1])) for array in arrays], axis=1
-    )
+    rows = np.empty((count, sum(array.shape[1] for array in arrays)), np.uint8)
+    start = 0
+    for array in arrays:  # each fills its columns; np.broadcast_to takes longer than the copies
+        end = start + array.shape[1]
+        rows[:, start:end] = array
+        start = end
+    return rows

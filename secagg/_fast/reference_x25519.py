@@ -18,7 +18,7 @@ _A24 = 121665
 
 
 def x25519(scalars: U8, points: U8, out: U8) -> None:
-    """Write X25519 of each scalar and point to `out`; only for scalars that are revealed.
+    """Write X25519 of each scalar and point to `out`.
 
     The function of RFC 7748, section 5, clamps the scalars, ignores the top bit of a point, and
     takes points from 2^255 - 19 on modulo that number. The result is zero for points of low

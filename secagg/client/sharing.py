@@ -213,16 +213,14 @@ def _secrets(peers: Mapping[int, PublicKeys], own: Advertised) -> U8:
 
     A peer's unusable key raises RemoteProtocolError.
     """
-    agreed = list[bytes]()
     for v, publics in peers.items():
-        of_seal = own.sealing.agree(v, publics.seal)
-        of_mask = own.mask_pair.agree(publics.mask)
-        if of_seal is None or of_mask is None:
-            which = "sealing" if of_seal is None else "masking"
-            why = f"client {v}'s {which} key is of low order or not canonical"
-            reject(Phase.SHARE_KEYS, "public key", why)
-        agreed += (of_seal, of_mask)
-    return rows_of(agreed).reshape(-1, 2 * keys.KEY_BYTES)
+        for which, public in (("sealing", publics.seal), ("masking", publics.mask)):
+            if not keys.is_usable(public):
+                why = f"client {v}'s {which} key is of low order or not canonical"
+                reject(Phase.SHARE_KEYS, "public key", why)
+    of_seal = own.sealing.agree_each({v: p.seal for v, p in peers.items()})
+    of_mask = own.mask_pair.agree_each(rows_of(p.mask for p in peers.values()))
+    return np.concatenate([of_seal, of_mask], axis=1)
 
 
 def _encapsulate(peers: Mapping[int, PublicKeys], encapsulate: Encapsulate) -> tuple[U8, U8]:

@@ -7,7 +7,7 @@ round: the application may keep the key for all rounds of a session.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from secagg._secrets import Confined
@@ -82,16 +82,20 @@ class SealingKey(Confined):
         """Number of remembered secrets, at most 4096: the secrets of the earliest peers."""
         return len(self._agreed)
 
-    def agree(self, peer: int, public: bytes) -> bytes | None:
-        """Return `KeyPair.agree` with a peer's sealing key, maybe from an earlier round."""
-        known, shared = self._agreed.get(peer, (None, None))
-        if known == public:
-            return shared
-        shared = self.pair.agree(public)
-        # bounded: new peers in every round must not fill the memory
-        if shared is not None and (peer in self._agreed or len(self._agreed) < _PEERS):
-            self._agreed[peer] = public, shared
-        return shared
+    def agree_each(self, peers: Mapping[int, bytes]) -> U8:
+        """Return the X25519 secrets with usable sealing keys of peers, shape (m, 32).
+
+        Secrets with peers of earlier rounds that have the same key are remembered.
+        """
+        agreed = self._agreed
+        fresh = {v: key for v, key in peers.items() if agreed.get(v, (None,))[0] != key}
+        made = map(bytes, self.pair.agree_each(keys.rows_of(fresh.values())))
+        new = dict(zip(fresh, made, strict=True))
+        for v, key in fresh.items():
+            # bounded: new peers in every round must not fill the memory
+            if v in agreed or len(agreed) < _PEERS:
+                agreed[v] = key, new[v]
+        return keys.rows_of(new.get(v) or agreed[v][1] for v in peers)
 
 
 @dataclass(frozen=True, repr=False)

@@ -31,7 +31,9 @@ TAG_BYTES = 16
 DIGEST_BYTES = 32
 MASK_KEY_BYTES = _MASK_KEY_BYTES = 16  # 0.4 documents the second name
 _MASKING = b"secagg/4 masking key"
-_DERIVED_ALONE = 2000  # fewer take less than a millisecond
+# fewer take less than a millisecond
+_DERIVED_ALONE = 2000
+_POINTS_ALONE = 300
 _P = 2**255 - 19
 _LOW_ORDER = frozenset(
     int.from_bytes(bytes.fromhex(u), "little")
@@ -100,6 +102,20 @@ class KeyPair(Confined):
             return self._key.exchange(X25519PublicKey.from_public_bytes(peer))
         except ValueError:
             return None
+
+    def agree_each(self, publics: U8) -> U8:
+        """Return `agree` with each row of usable public keys; both arrays have shape (m, 32).
+
+        See `is_usable`: of an unusable key anybody knows the result.
+        """
+        shared = np.empty_like(publics)
+        scalar = np.frombuffer(self.private, np.uint8).reshape(1, -1)
+        in_slices(
+            lambda rows: _fast.x25519(scalar, publics[rows], shared[rows]),
+            len(publics),
+            alone=_POINTS_ALONE,
+        )
+        return shared
 
 
 def is_usable(public: bytes) -> bool:

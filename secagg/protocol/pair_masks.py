@@ -14,8 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg import _fast
-from secagg._threads import in_slices
 from secagg.protocol.keys import (
     KEY_BYTES,
     MASK_KEY_BYTES,
@@ -35,7 +33,6 @@ _PAIRWISE = b"secagg/4 pairwise mask"
 _CONTRIBUTION = b"secagg/4 contribution"
 _DEPOSIT = b"secagg/4 deposit"
 _CHECK = b"secagg/4 check"
-_POINTS_ALONE = 300  # X25519 of fewer takes less than a millisecond
 
 
 def agreements(
@@ -150,16 +147,10 @@ def revealed_agreements(pair: KeyPair, session: bytes, u: int, ids: U64, publics
     The server rebuilds the seed of the `pair` when client u drops out. The public keys are
     usable. See `agreements` for the other parameters.
     """
-    shared = np.empty_like(publics)
-    scalar = np.frombuffer(pair.private, np.uint8).reshape(1, -1)
-    in_slices(
-        lambda rows: _fast.x25519(scalar, publics[rows], shared[rows]),
-        len(publics),
-        alone=_POINTS_ALONE,
-    )
     # not `assert`, which python -O removes: of an unusable key anybody knows the mask
     if not all(map(is_usable, map(bytes, publics))):
         raise AssertionError("a public key is unusable, which was checked when it came")
+    shared = pair.agree_each(publics)
     return agreements(shared, session, (u, pair.public), ids, publics)
 
 

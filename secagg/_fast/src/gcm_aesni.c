@@ -202,18 +202,11 @@ GCM_APART size_t open_rows(uint8_t *out, const uint8_t *keys, const uint8_t *non
     return n;
 }
 
-/* Overwrite the frame of a function that has returned, with the keys that it spilled. */
-static __attribute__((noinline)) void wipe_below(void)
-{
-    uint8_t below[4096];
-    secagg_wipe(below, sizeof below);
-}
-
 void secagg_gcm_seal(uint8_t *out, const uint8_t *keys, const uint8_t *nonce, const uint8_t *aads,
                      size_t aad_bytes, const uint8_t *texts, size_t text_bytes, size_t n)
 {
     seal_rows(out, keys, nonce, aads, aad_bytes, texts, text_bytes, n);
-    wipe_below();
+    secagg_wipe_below();
 }
 
 size_t secagg_gcm_open(uint8_t *out, const uint8_t *keys, const uint8_t *nonce, const uint8_t *aads,
@@ -221,7 +214,7 @@ size_t secagg_gcm_open(uint8_t *out, const uint8_t *keys, const uint8_t *nonce, 
 {
     const size_t opened =
         open_rows(out, keys, nonce, aads, aad_bytes, sealed, text_bytes, n);
-    wipe_below();
+    secagg_wipe_below();
     return opened;
 }
 

@@ -17,6 +17,8 @@
 
 /* masks.c: overwrite secrets in a way the compiler may not leave out. */
 void secagg_wipe(void *secret, size_t bytes);
+/* The same for the frames of functions that have returned, 16 KiB: what they spilled. */
+__attribute__((noinline)) void secagg_wipe_below(void);
 
 /* m61.c: GF(p), p = 2^61 - 1, canonical elements in and out; matrices are row-major. */
 void secagg_m61_add(uint64_t *out, const uint64_t *a, const uint64_t *b, size_t n);

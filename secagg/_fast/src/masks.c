@@ -26,6 +26,12 @@ void secagg_wipe(void *secret, size_t bytes)
     __asm__ volatile("" : : "r"(secret) : "memory");
 }
 
+void secagg_wipe_below(void)
+{
+    uint8_t below[1 << 14];
+    secagg_wipe(below, sizeof below);
+}
+
 secagg_mask_keys secagg_mask_expand(secagg_mask_schedule *schedules, const uint8_t *keys,
                                     const uint8_t *negate, size_t count,
                                     const secagg_mask_tier *tier)

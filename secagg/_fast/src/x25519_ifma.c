@@ -1,5 +1,5 @@
 /* X25519 (RFC 7748), eight scalars and points at a time, by AVX-512 IFMA; specified by
- * reference_x25519.py. For revealed scalars only: the numbers stay in memory.
+ * reference_x25519.py.
  *
  * Each lane is a separate ladder, so that no limb ever crosses lanes (Cheng, Großschädl, Tian,
  * Rønne, Ryan: High-Throughput Elliptic Curve Cryptography Using AVX2 Vector Instructions, SAC
@@ -302,8 +302,9 @@ IFMA_INLINE void clamp(eight scalar[WORDS])
     scalar[3] = _mm512_or_si512(scalar[3], all((uint64_t)1 << 62));
 }
 
-IFMA void secagg_x25519(uint8_t *out, const uint8_t *scalars, size_t step, const uint8_t *points,
-                        size_t n)
+IFMA static __attribute__((noinline)) void multiply_rows(uint8_t *out, const uint8_t *scalars,
+                                                        size_t step, const uint8_t *points,
+                                                        size_t n)
 {
     for (size_t first = 0; first < n; first += LANES) {
         const size_t some = n - first < LANES ? n - first : LANES;
@@ -316,6 +317,13 @@ IFMA void secagg_x25519(uint8_t *out, const uint8_t *scalars, size_t step, const
         pack(word, product(x, invert(z)));
         store(out + BYTES * first, word, some);
     }
+}
+
+void secagg_x25519(uint8_t *out, const uint8_t *scalars, size_t step, const uint8_t *points,
+                   size_t n)
+{
+    multiply_rows(out, scalars, step, points, n);
+    secagg_wipe_below();
 }
 
 #else

@@ -387,7 +387,7 @@ def test_estimate_multiplies_times_by_counts(
     left = n - dropped
     client, server = estimate(params, dropped)
     # two agreements, two seals; ML-KEM twice and secrets; hashes thrice and three signatures
-    peer = 2 + 2 * bulk + hybrid * (2 + bulk) + active * (3 * bulk + 3)
+    peer = 4 * bulk + hybrid * (2 + bulk) + active * (3 * bulk + 3)
     assert client == pytest.approx(2 + hybrid + peer * (g - 1) + g * mask + vector + share)
     assert server == pytest.approx(
         n * (2 + hybrid + active * (5 + (g - 1) * bulk))

@@ -48,7 +48,8 @@ Lease = Annotated[
     float,
     typer.Option(
         help="Seconds after which another process repeats the slice of a process that died; "
-        "more than helpers take for the reports that a process reads at once."
+        "more than helpers take for the reports that a process reads at once, and the same for "
+        "all processes: a lease of more than twice the time is taken as one of a wrong clock."
     ),
 ]
 Key = Annotated[Path, options.file_option("Private key of the aggregator.", "--identity")]

@@ -50,7 +50,8 @@ def store(tx: Transaction, batch: int, count: int) -> None:
 def take(tx: Transaction, seconds: float, batch: int | None = None) -> Lease | None:
     """Lease a slice of a closing batch for some seconds; return None if there is none.
 
-    Slices with few leases come first, so no slice waits for helpers of another slice.
+    Slices with few leases come first, so no slice waits for helpers of another slice. A lease
+    that ends after twice the time is of a clock that was ahead, and can be taken, too.
 
     Parameters
     ----------
@@ -66,9 +67,11 @@ def take(tx: Transaction, seconds: float, batch: int | None = None) -> Lease | N
             Lease,
             "SELECT s.batch, s.slice, s.token, s.first, s.last FROM secagg_slices s "
             "JOIN secagg_batches b ON b.number = s.batch WHERE b.state = 'closing' "
-            "AND s.part IS NULL AND s.until <= ? AND s.batch >= ? AND s.batch <= ? "
-            "ORDER BY s.token, s.batch, s.slice LIMIT 1",
+            "AND s.part IS NULL AND (s.until <= ? OR s.until > ?) "
+            "AND s.batch >= ? AND s.batch <= ? ORDER BY s.token, s.batch, s.slice LIMIT 1",
             now,
+            # not after once: a clock that is set back a little must cost nobody a lease
+            now + 2 * seconds,
             *batches,
         )
         if not found:

@@ -50,7 +50,7 @@ class Worker:
     registry : Registry or None
         Public keys of all clients of active sums.
     lease : float
-        Seconds of a lease, > 0, more than the helpers' deadline.
+        Seconds of a lease, > 0, more than the helpers' deadline; the same for all workers.
     thread : Calls
         Thread of the database and of the accumulator.
     """

@@ -165,6 +165,23 @@ async def test_slice_that_was_given_up_waits_behind_the_others(databases: Databa
         assert taken(1) == (1, 0)
 
 
+async def test_lease_of_a_clock_that_was_ahead_blocks_no_slice(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made, slices=1)
+        collected.report(0, 1, 2)
+        collected.close()
+        early = collected.worker(database=databases.open())
+        task = early._take()
+        assert task is not None
+        databases.time -= early.lease  # a clock that is set back a little
+        assert collected.worker()._take() is None
+        databases.time -= 1.0
+        await collected.work()
+        assert not early._finish(task.lease, made.accumulator([]), {})
+        assert not early._renew(task.lease)
+        await collected.finish()
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_every_place_is_in_a_slice(databases: Databases, count: int) -> None:
     with databases.open().transaction() as tx:

@@ -91,8 +91,15 @@ def _begin(tx: Transaction, session: StoredSession) -> None:
 
 
 def current(tx: Transaction, session: StoredSession) -> Batch | None:
-    """Return the open batch of a session, or None."""
-    rows = _select(tx, "session = ? AND state = 'open'", session.number)
+    """Return the open batch of a session, or None.
+
+    By the digest, too: in an older copy of the database another session has the number.
+    """
+    where = (
+        "session = (SELECT number FROM secagg_sessions WHERE number = ? AND digest = ?) "
+        "AND state = 'open'"
+    )
+    rows = _select(tx, where, session.number, session.params.digest)
     return rows[0] if rows else None
 
 

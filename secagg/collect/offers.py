@@ -68,6 +68,13 @@ class Offers:
                 self._known.popitem(last=False)
         return known
 
+    def forget(self, session: StoredSession) -> None:
+        """Forget a session that the database does not have any more."""
+        digest = session.params.digest
+        if (known := self._known.get(digest)) and known.session is session:
+            del self._known[digest]
+            self._contents.pop(digest, None)
+
     async def content(self, digest: bytes) -> bytes:
         """Return the answer with the parameters; raise `Problem` 404 without the session."""
         content = self._contents.get(digest)
@@ -79,7 +86,7 @@ class Offers:
         """Return a session of the database, and the answer with the parameters."""
         session = await self._run(lambda tx: sessions.find(tx, digest))
         if session is None:
-            raise Problem(404, "parameters", "there is no such session, or none is open")
+            raise unknown()
         if session.params.active and not self._signed:
             logger.error("session %s is active; serve it with the clients' keys", session.name)
             raise Problem(503, "server", "the server lacks the keys of the clients")
@@ -106,6 +113,11 @@ class Offers:
             return await self._thread.run(run)
         except DatabaseError as error:
             raise away(error) from None
+
+
+def unknown() -> Problem:
+    """Return the problem of parameters that the database does not have."""
+    return Problem(404, "parameters", "there is no such session, or none is open")
 
 
 def away(error: DatabaseError) -> Problem:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from secagg.collect import batches
+from secagg.collect import batches, sessions
 from secagg.collect.batches import Batch
 from secagg.collect.database import Database, Transaction, signed, unsigned
 from secagg.collect.sessions import StoredSession
@@ -24,13 +24,14 @@ class Verdict(Enum):
     """Verdict on a report.
 
     The report is stored, now or before; the client reported otherwise before; the open batch
-    has no room; or the session has no open batch.
+    has no room; the session has no open batch; or the database does not have the session.
     """
 
     STORED = "stored"
     OTHER = "other"
     FULL = "full"
     CLOSED = "closed"
+    UNKNOWN = "unknown"
 
 
 class Report(NamedTuple):
@@ -145,6 +146,8 @@ def _add(
     order = [firsts[u] for u in sorted(firsts, key=signed)]
     with database.transaction() as tx:
         batch = batches.current(tx, session)
+        if batch is None and not sessions.is_there(tx, session):
+            return [Verdict.UNKNOWN] * len(reports)
         fresh, without = set[int](), Verdict.CLOSED if batch is None else Verdict.FULL
         # without this look each report for a full batch would take transactions of its own
         if batch is not None and batch.reports < session.params.n_clients:

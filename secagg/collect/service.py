@@ -8,7 +8,7 @@ repeated.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
 
@@ -23,7 +23,7 @@ from secagg._check import check_kind
 from secagg.collect.database import Database
 from secagg.collect.intake import Intake
 from secagg.collect.metrics import Metrics
-from secagg.collect.offers import RETRY, Offers, away
+from secagg.collect.offers import RETRY, Offers, away, unknown
 from secagg.collect.operator import Operator
 from secagg.collect.reports import Report, Verdict
 from secagg.collect.sessions import StoredSession
@@ -40,7 +40,7 @@ from secagg.protocol import Registry
 from secagg.session.exchange import Thread
 
 # functions: an error that is raised twice would keep the bodies of both requests
-_PROBLEMS = {
+_PROBLEMS: dict[Verdict, Callable[[], Problem]] = {
     Verdict.OTHER: partial(
         Problem, 409, "id", "another report of this client was accepted before"
     ),
@@ -58,6 +58,7 @@ _PROBLEMS = {
         "this session takes no more reports; get the parameters of the next",
         latest="../../parameters",  # beside /v1/parameters, also behind a proxy with a prefix
     ),
+    Verdict.UNKNOWN: unknown,
 }
 
 
@@ -140,14 +141,22 @@ class Service:
 
     async def _store(self, request: Request) -> Verdict:
         """Return the verdict on a report, after the commit."""
-        session = (await self._offers.find(_digest(request.path_params["digest"]))).session
+        digest = _digest(request.path_params["digest"])
+        session = (await self._offers.find(digest)).session
         length = bodies.content_length(request, session.params.layout.report)
         slot = self._take_slot()
         try:
             async with self._budget.announced(length, slot) as body:
                 content = await bodies.read(request, body, None)
                 client = self._check(content, session)
-                return await self._intake.add(session, Report.of(client, content))
+                report = Report.of(client, content)
+                verdict = await self._intake.add(session, report)
+                if verdict is Verdict.UNKNOWN:
+                    # deleted, or later than an older copy; perhaps begun again since
+                    self._offers.forget(session)
+                    session = (await self._offers.find(digest)).session
+                    verdict = await self._intake.add(session, report)
+                return verdict
         except DatabaseError as error:
             raise away(error) from None
         finally:

@@ -96,6 +96,12 @@ def get(tx: Transaction, number: int) -> StoredSession:
     return StoredSession(tx.one(SessionRow, statement, number))
 
 
+def is_there(tx: Transaction, session: StoredSession) -> bool:
+    """Return whether a database has a session, under the same number."""
+    statement = "SELECT count(*) FROM secagg_sessions WHERE number = ? AND digest = ?"
+    return tx.number(statement, session.number, session.params.digest) == 1
+
+
 def next_number(tx: Transaction, kind: Literal["session", "batch"]) -> int:
     """Return a number that no session, or no batch, had before; the database is locked."""
     tx.run(f"UPDATE secagg_numbers SET {kind} = {kind} + 1")  # noqa: S608

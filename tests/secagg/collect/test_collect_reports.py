@@ -13,7 +13,7 @@ from secagg.collect import batches, reports, sessions
 from secagg.collect.reports import Report, Verdict
 from secagg.collect.schema import MIGRATIONS, migrate
 
-STORED, OTHER, FULL, CLOSED = Verdict
+STORED, OTHER, FULL, CLOSED, UNKNOWN = Verdict
 IDS = (0, 7, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 
 
@@ -64,6 +64,23 @@ def test_closed_batch_takes_no_report(databases: Databases, reopen: bool) -> Non
         assert collected.report(0, 3, 4) == [STORED, later, later]
         assert collected.send([(1, b"x")]) == [OTHER]
         assert stored(collected).keys() == {0, 1, 2}
+
+
+@pytest.mark.parametrize("altered", ["digest", "number"])
+def test_session_of_another_database_takes_no_report(
+    databases: Databases, altered: str
+) -> None:
+    """An older copy of the database gives the numbers again, to other sessions."""
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        assert collected.report(0) == [STORED]
+        value = {"digest": b"of another session", "number": 7}[altered]
+        with collected.database.transaction() as tx:
+            tx.run(f"UPDATE secagg_sessions SET {altered} = ?", value)  # noqa: S608
+        assert collected.report(0, 1) == [UNKNOWN] * 2
+        with collected.database.transaction() as tx:
+            assert tx.number("SELECT count(*) FROM secagg_clients") == 1
+            assert tx.number("SELECT reports FROM secagg_batches") == 1
 
 
 def test_close_waits_for_enough_reports(databases: Databases) -> None:

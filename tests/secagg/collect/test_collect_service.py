@@ -138,6 +138,30 @@ async def test_database_that_was_away_comes_back(
     databases.close()
 
 
+@pytest.mark.parametrize("begun", [False, True])
+async def test_service_that_goes_on_over_an_older_copy_stores_nothing_under_other_parameters(
+    databases: Databases, begun: bool
+) -> None:
+    """Its sessions are in memory, and the copy gives their numbers again."""
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        async with served(collected) as site:
+            assert await site.report(0) == [""]
+            other = made.make_params(session=b"other")
+            with collected.database.transaction() as tx:
+                values = other.digest, other.to_bytes()
+                tx.run("UPDATE secagg_sessions SET digest = ?, params = ?", *values)
+            if not begun:
+                assert await site.report(0, 1, 2) == ["404 parameters"] * 3
+            with collected.database.transaction() as tx:
+                assert batches.get(tx, 0).reports == 1
+                again = batches.begin(tx, made.params)
+            assert again.number == 1
+            assert await site.report(0, 1, 2) == [""] * 3
+            with collected.database.transaction() as tx:
+                assert [batches.get(tx, number).reports for number in (0, 1)] == [1, 3]
+
+
 async def test_reports_that_wait_share_a_transaction(databases: Databases) -> None:
     with parties() as made:
         collected = Collected(databases.open(), made)

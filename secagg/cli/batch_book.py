@@ -90,7 +90,11 @@ class BatchBook:
             self._faults[event.place.session, event.place.number][fault] = None
 
     def keep(
-        self, batch: Batch, session: StoredSession, result: OneShotResult, absent: Iterable[int]
+        self,
+        batch: Batch,
+        session: StoredSession,
+        result: OneShotResult,
+        absent: Iterable[Missing],
     ) -> Document:
         """Write the sum of a batch and then the record, unless both are there.
 
@@ -99,7 +103,7 @@ class BatchBook:
         batch : Batch
         session : StoredSession
         result : OneShotResult
-        absent : iterable of int
+        absent : iterable of Missing
             Clients with acknowledged reports that are not in the sum.
 
         Raises
@@ -108,6 +112,8 @@ class BatchBook:
             The folder has another sum with this number.
         JournalError
             Another process has written the next record.
+        RemoteProtocolError
+            "request": the message of the session is no valid request.
         """
         columns = Request.from_bytes(session.message).columns
         path = self._out / f"sum-{batch.number}{suffix(columns)}"
@@ -120,10 +126,7 @@ class BatchBook:
                 f"{path} is of another collection, and this command would overwrite it; take "
                 "another --out"
             )
-        missing = tuple(
-            Missing(client=called(u), why="rejected", phase="check", check="helpers")
-            for u in absent
-        )
+        missing = tuple(absent)
         outcome: Outcome = "partial" if missing else "full"
         if known is None:
             self._chain.require_alone(self._place)

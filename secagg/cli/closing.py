@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -11,17 +12,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 from secagg.cli.batch_book import BatchBook
 from secagg.cli.collecting import PAUSE
-from secagg.cli.console import Document
+from secagg.cli.console import Document, called
 from secagg.cli.notices import tell
+from secagg.cli.records import Missing
 from secagg.cli.schedule import Every, Period
 from secagg.cli.streams import is_of_disk, unwritten
-from secagg.collect import Closer, Database, State, Worker, batches, lead, sessions
+from secagg.collect import Closer, Database, State, Worker, batches, lead, sessions, slices
 from secagg.collect.batches import Batch
 from secagg.collect.close import missing
+from secagg.collect.database import AlteredError
 from secagg.collect.sessions import StoredSession
 from secagg.errors import (
     DatabaseError,
     LinkError,
+    ParameterError,
     RemoteProtocolError,
     SecAggError,
     TooFewSurvivors,
@@ -88,7 +92,7 @@ class Closing:
     book: BatchBook
     show: Callable[[Document], None]
     _sessions: dict[int, StoredSession] = field(default_factory=dict)
-    _told: set[int] = field(default_factory=set)
+    _told: set[int | str] = field(default_factory=set)
     _idle: bool = False
 
     async def once(self, number: int | None = None, *, reopen: bool) -> None:
@@ -112,16 +116,16 @@ class Closing:
             A batch has no sum. The sums of the other batches are written, and the errors of
             further batches are printed.
         """
-        failed = list[SecAggError]()
+        failed, altered, waiting = list[SecAggError](), list[AlteredError](), list[int]()
         if number is None:
-            waiting = await self._run(_under_way)
+            waiting = await self._run(partial(_under_way, altered=altered))
             failed = await self._lead_all(waiting)
-        if number is not None or (
-            len(failed) == len(waiting) and not any(map(_passes, failed))
-        ):
+        next_one = len(failed) == len(waiting) and not any(map(_passes, failed))
+        failed += altered
+        if number is not None or next_one:
             try:
                 closed = await self._run(lambda tx: _close(tx, number, reopen=reopen))
-            except TooFewSurvivors as error:
+            except (AlteredError, TooFewSurvivors) as error:
                 failed.append(error)
             else:
                 failed += await self._lead_all(closed)
@@ -165,21 +169,35 @@ class Closing:
         await self._run(lambda tx: sessions.delete_done(tx, seconds))
 
     async def _waiting(self, when: When, keep: float | None) -> list[int]:
-        """Close batches that are due; return the numbers of all that lack a sum."""
+        """Close batches that are due; return the numbers of all that lack a sum.
+
+        A batch whose rows were altered is left out, and told once.
+        """
+        altered = list[AlteredError]()
         try:
             if keep is not None:
                 await self.forget(keep)
-            open_batches = await self._run(lambda tx: batches.in_states(tx, State.OPEN))
+            open_batches = await self._run(
+                lambda tx: batches.in_states(tx, State.OPEN, altered=altered)
+            )
             if not open_batches and not self._idle:
                 tell("no batch is open, so clients are refused; begin a session")
             self._idle = not open_batches
             for batch in open_batches:
-                await self._run(partial(self._close_due, batch=batch, when=when))
-            return await self._run(self._kept)
+                try:
+                    await self._run(partial(self._close_due, batch=batch, when=when))
+                except AlteredError as error:
+                    altered.append(error)
+            found = await self._run(partial(self._kept, altered=altered))
         except DatabaseError as error:
             tell(f"{error}; trying again")
             await asyncio.sleep(_SOON)
             return []
+        for why in dict.fromkeys(map(str, altered)):
+            if why not in self._told:
+                self._told.add(why)
+                tell(f"{why}; the other batches go on")
+        return found
 
     def _close_due(self, tx: Transaction, batch: Batch, when: When) -> None:
         """Close a batch that is due, and open the next; say once that reports are too few."""
@@ -234,34 +252,52 @@ class Closing:
         try:
             found = await lead(self.closer, self.worker, number, pause=PAUSE)
             batch, session = await self._run(lambda tx: self._read(tx, number))
-            absent = list[int]()
+            absent = list[Missing]()
             if len(found.survivors) < batch.reports:
                 absent = await self.closer.thread.run(
-                    lambda: missing(self.database, number, found.survivors)
+                    lambda: self._absent(number, found.survivors)
                 )
         except SecAggError as error:
             if not _passes(error):
-                batch, session = await self._run(lambda tx: self._read(tx, number))
-                self.book.keep_failure(batch, session, error)
+                # an altered row, or a message that is no request, has no record
+                with suppress(DatabaseError, ParameterError, RemoteProtocolError):
+                    batch, session = await self._run(lambda tx: self._read(tx, number))
+                    self.book.keep_failure(batch, session, error)
             return error
-        # before the reports are dropped: an operator whose disk is full can repeat all
-        self.show(self.book.keep(batch, session, found, absent))
         try:
+            # before the reports are dropped: an operator whose disk is full can repeat all
+            self.show(self.book.keep(batch, session, found, absent))
             await self.closer.step(number)
-        except DatabaseError as error:
+        except (DatabaseError, RemoteProtocolError) as error:
             return error
         return None
 
-    def _kept(self, tx: Transaction) -> list[int]:
+    def _absent(self, number: int, survivors: Iterable[int]) -> list[Missing]:
+        """Return the clients with an acknowledged report that are not in the sum."""
+        ids = missing(self.database, number, survivors)
+        with self.database.transaction() as tx:
+            rejected = slices.rejected(tx, number)
+        if rejected is None:  # another process has written the sum
+            return [Missing(client=called(u), why="not known") for u in ids]
+        return [
+            Missing(client=called(u), why="rejected", phase="check", check="helpers")
+            if u in rejected
+            else Missing(client=called(u), why="lost")
+            for u in ids
+        ]
+
+    def _kept(self, tx: Transaction, altered: list[AlteredError]) -> list[int]:
         """Return the batches under way, and forget sessions of which no batch is left."""
-        current = {batch.session for batch in batches.in_states(tx, *list(State)[:-1])}
+        found = batches.in_states(tx, *list(State)[:-1], altered=altered)
+        current = {batch.session for batch in found}
         # a message may have megabytes, and each model of a training has a session
         self._sessions = {at: one for at, one in self._sessions.items() if at in current}
-        return _under_way(tx)
+        return [batch.number for batch in found if batch.state != State.OPEN]
 
     def _read(self, tx: Transaction, number: int) -> tuple[Batch, StoredSession]:
         batch = batches.get(tx, number)
-        return batch, self._session(tx, batch)
+        # not of the memory: the record names the session
+        return batch, sessions.get(tx, batch.session)
 
     def _session(self, tx: Transaction, batch: Batch) -> StoredSession:
         """Return the session of a batch; sessions never change."""
@@ -279,10 +315,10 @@ class Closing:
         return await self.closer.thread.run(run)
 
 
-def _under_way(tx: Transaction) -> list[int]:
+def _under_way(tx: Transaction, altered: list[AlteredError]) -> list[int]:
     """Return the numbers of closed batches whose reports are not dropped."""
     states = State.CLOSING, State.FIXED, State.RESERVED, State.OPENED
-    return [batch.number for batch in batches.in_states(tx, *states)]
+    return [batch.number for batch in batches.in_states(tx, *states, altered=altered)]
 
 
 def _close(tx: Transaction, number: int | None, *, reopen: bool) -> list[int]:
@@ -298,5 +334,7 @@ def _close(tx: Transaction, number: int | None, *, reopen: bool) -> list[int]:
 
 def _passes(error: SecAggError | OSError) -> bool:
     """Return True for an error that needs no change of the batch: the next try can succeed."""
+    if isinstance(error, AlteredError):
+        return False
     away = isinstance(error, DatabaseError | LinkError | OSError)
     return away or (isinstance(error, RemoteProtocolError) and error.check == "helpers")

@@ -94,8 +94,9 @@ def close(
     all sessions. The next batch fills while the earlier is led to its sum.
 
     The exit status is 0 if every sum has all acknowledged reports of its batch, 3 if helpers
-    rejected some, and 2 if a batch has no sum. Registered clients that did not report are not
-    missing: a batch is a part of the registry. `secagg verify` checks the records.
+    rejected some or the database lost some, and 2 if a batch has no sum. Registered clients
+    that did not report are not missing: a batch is a part of the registry. `secagg verify`
+    checks the records.
     """
     with options.command(), collecting.opened(database) as opened:
         log_as(log, json=log_json)

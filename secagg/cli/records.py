@@ -65,7 +65,7 @@ class Missing(Struct, frozen=True, kw_only=True):
     """Registered client that is not in a sum, and why."""
 
     client: str
-    why: Literal["never came", "declined", "dropped out", "rejected", "not known"]
+    why: Literal["never came", "declined", "dropped out", "rejected", "lost", "not known"]
     phase: str = ""
     check: str = ""
 
@@ -74,6 +74,8 @@ class Missing(Struct, frozen=True, kw_only=True):
         why = f", check {self.check}" if self.check else ""
         if (self.phase, self.check) == ("check", "helpers"):
             at, why = " by the helpers", f"; {OTHER_KEY}"
+        if self.why == "lost":
+            why = "; its report in the database was altered or deleted"
         return f"{self.client}: {self.why}{at}{why}"
 
 

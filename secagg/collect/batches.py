@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
 
 from secagg.collect import sessions, slices
-from secagg.collect.database import Transaction, Value
+from secagg.collect.database import AlteredError, Transaction, Value
 from secagg.collect.sessions import StoredSession
 from secagg.collect.states import BEFORE, State
 from secagg.errors import ParameterError, TooFewSurvivors
@@ -18,6 +20,8 @@ from secagg.session.wire import check_bound
 
 _SLICE = 1 << 12
 """Reports of a slice, on average."""
+_Moment = Annotated[float, Meta(ge=-(1 << 35), lt=1 << 35)]
+"""A thousand years before or after 1970: each has a date, and a period of the calendar."""
 _COLUMNS = "number, session, place, state, reports, begun, changed, dropped"
 
 
@@ -43,12 +47,12 @@ class Batch(NamedTuple):
 
     number: int
     session: int
-    place: int
+    place: Annotated[int, Meta(ge=0)]
     state: State
-    reports: int
-    begun: float
-    changed: float
-    dropped: int
+    reports: Annotated[int, Meta(ge=0, le=1 << 20)]
+    begun: _Moment
+    changed: _Moment
+    dropped: Annotated[int, Meta(ge=0, le=1)]
 
 
 def begin(
@@ -127,10 +131,12 @@ def get(tx: Transaction, number: int) -> Batch:
     return rows[0]
 
 
-def in_states(tx: Transaction, *states: State) -> Sequence[Batch]:
-    """Return the batches in some states, the oldest first."""
-    marks = ", ".join("?" * len(states))
-    return _select(tx, f"state IN ({marks}) ORDER BY number", *(s.value for s in states))
+def in_states(
+    tx: Transaction, *states: State, altered: list[AlteredError] | None = None
+) -> Sequence[Batch]:
+    """Return the batches in some states, the oldest first; see `Transaction.query`."""
+    where = f"state IN ({', '.join('?' * len(states))}) ORDER BY number"
+    return _select(tx, where, *(s.value for s in states), altered=altered)
 
 
 def count(tx: Transaction, batch: Batch, new: int, most: int) -> bool:
@@ -278,6 +284,8 @@ def reports_table(number: int) -> str:
     return f"secagg_reports_{number:d}"
 
 
-def _select(tx: Transaction, where: str, *values: Value) -> list[Batch]:
+def _select(
+    tx: Transaction, where: str, *values: Value, altered: list[AlteredError] | None = None
+) -> list[Batch]:
     statement = f"SELECT {_COLUMNS} FROM secagg_batches WHERE {where}"  # noqa: S608
-    return tx.query(Batch, statement, *values)
+    return tx.query(Batch, statement, *values, altered=altered)

@@ -12,7 +12,7 @@ import numpy as np
 
 from secagg.collect import batches, reports, sessions, slices
 from secagg.collect.batches import Batch
-from secagg.collect.database import Database, unsigned
+from secagg.collect.database import AlteredError, Database, unsigned
 from secagg.collect.helpers import Asking
 from secagg.collect.sessions import StoredSession
 from secagg.collect.states import State
@@ -138,7 +138,7 @@ class Closer:
             try:
                 whole.merge(self._accumulator(part.part, params))
             except (ParameterError, LocalProtocolError) as error:
-                raise DatabaseError(
+                raise AlteredError(
                     f"the slices of batch {batch.number} were altered ({error}); restore the "
                     "database"
                 ) from None
@@ -221,7 +221,7 @@ class Closer:
         try:
             reservations = _RESERVATIONS.decode(row.reservations) if row.reservations else ()
         except msgspec.MsgspecError:
-            raise DatabaseError(
+            raise AlteredError(
                 f"the reservations of batch {batch.number} were altered; restore the database"
             ) from None
         return self._accumulator(row.list, session.params), reservations
@@ -235,7 +235,7 @@ class Closer:
         try:
             return Accumulator.from_bytes(data, params, registry=self._registry(params))
         except RemoteProtocolError as error:
-            raise DatabaseError(
+            raise AlteredError(
                 f"an accumulator in the database was altered ({error}); restore the database"
             ) from None
 

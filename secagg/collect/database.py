@@ -21,6 +21,10 @@ Row = Sequence[Value]
 Clock = Callable[[], float]
 
 
+class AlteredError(DatabaseError):
+    """A row was altered: the same step fails until the database is restored."""
+
+
 class Transaction(ABC):
     """Transaction in a database; a method that raises ends the transaction.
 
@@ -32,17 +36,30 @@ class Transaction(ABC):
 
     growing = ""
 
-    def query(self, kind: type[T], statement: str, *values: Value) -> list[T]:
+    def query(
+        self,
+        kind: type[T],
+        statement: str,
+        *values: Value,
+        altered: list[AlteredError] | None = None,
+    ) -> list[T]:
         """Return the rows of a statement, each as a named tuple of a class.
 
-        DatabaseError is raised for a row with values of other types.
+        AlteredError is raised for a row with values of another type or range. If there is a
+        list `altered`, the error goes into the list, and the other rows are returned.
         """
-        try:
-            return [msgspec.convert(row, kind) for row in self._fetch(statement, values)]
-        except msgspec.ValidationError as error:
-            raise DatabaseError(
-                f"a row of {kind.__name__} was altered: {error}; restore the database"
-            ) from None
+        found = list[T]()
+        for row in self._fetch(statement, values):
+            try:
+                found.append(msgspec.convert(row, kind))
+            except msgspec.ValidationError as error:
+                which = f" {row[0]}" if isinstance(row[0], int) else ""
+                why = f"the row of {kind.__name__}{which} was altered: {error}"
+                wrong = AlteredError(f"{why}; restore the database")
+                if altered is None:
+                    raise wrong from None
+                altered.append(wrong)
+        return found
 
     def one(self, kind: type[T], statement: str, *values: Value) -> T:
         """Return the only row of a statement; raise DatabaseError if there is none."""

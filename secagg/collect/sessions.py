@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from secagg.collect.database import Transaction
-from secagg.errors import DatabaseError, RemoteProtocolError
+from secagg.collect.database import AlteredError, Transaction
+from secagg.errors import RemoteProtocolError
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.policy import listed
 from secagg.protocol.identities import SIGNATURE_BYTES
-from secagg.session.wire import message_digest
+from secagg.session.wire import is_bound, message_digest
 
 MOST_MESSAGE = 1 << 23
 """Bytes of a message; the answer to each client has the message."""
@@ -53,6 +53,8 @@ class StoredSession:
             raise _altered(row.number, str(error)) from None
         if self.params.digest != row.digest:
             raise _altered(row.number, "the digest is of others")
+        if row.message and not is_bound(self.params, row.message):
+            raise _altered(row.number, "they name another message")
         self.message = row.message
         joined = row.endorsements
         self.endorsements = [
@@ -93,7 +95,13 @@ def find(tx: Transaction, digest: bytes) -> StoredSession | None:
 def get(tx: Transaction, number: int) -> StoredSession:
     """Return the session with a number."""
     statement = f"SELECT {_COLUMNS} FROM secagg_sessions WHERE number = ?"  # noqa: S608
-    return StoredSession(tx.one(SessionRow, statement, number))
+    rows = tx.query(SessionRow, statement, number)
+    if not rows:
+        raise AlteredError(
+            f"session {number} is not in the database; unless another process deleted the "
+            "session, restore the database"
+        )
+    return StoredSession(rows[0])
 
 
 def is_there(tx: Transaction, session: StoredSession) -> bool:
@@ -108,8 +116,8 @@ def next_number(tx: Transaction, kind: Literal["session", "batch"]) -> int:
     return tx.number(f"SELECT {kind} - 1 FROM secagg_numbers")  # noqa: S608
 
 
-def _altered(number: int, why: str) -> DatabaseError:
-    return DatabaseError(
+def _altered(number: int, why: str) -> AlteredError:
+    return AlteredError(
         f"the parameters of session {number} were altered ({why}); restore the database"
     )
 

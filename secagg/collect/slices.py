@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from secagg.collect.database import Database, Transaction
-from secagg.errors import DatabaseError
+from secagg.collect.database import AlteredError, Database, Transaction
 
 Rejected = Mapping[int, set[int]]
 """Clients that each helper rejected, by the helper's number; 0 for the worker itself."""
@@ -135,16 +134,36 @@ def parts(database: Database, batch: int) -> Iterator[Part]:
             )
         if row.part is None or row.rejected is None:
             raise Unfinished
-        try:
-            yield Part(row.part, _READ.decode(row.rejected))
-        except msgspec.MsgspecError:
-            raise DatabaseError(
-                f"slice {at} of batch {batch} was altered; restore the database"
-            ) from None
+        yield Part(row.part, _read(row.rejected, batch))
+
+
+def rejected(tx: Transaction, batch: int) -> set[int] | None:
+    """Return the clients that any helper rejected; None if a slice has no result."""
+    statement = "SELECT rejected FROM secagg_slices WHERE batch = ?"
+    rows = [row.rejected for row in tx.query(_Rejected, statement, batch)]
+    found = set[int]()
+    for row in rows:
+        if row is None:
+            return None
+        found.update(*(ids for j, ids in _read(row, batch).items() if j))
+    return found if rows else None
+
+
+def _read(rejected: bytes, batch: int) -> dict[int, set[int]]:
+    try:
+        return _READ.decode(rejected)
+    except msgspec.MsgspecError:
+        raise AlteredError(
+            f"a slice of batch {batch} was altered; restore the database"
+        ) from None
 
 
 class _Row(NamedTuple):
     part: bytes | None
+    rejected: bytes | None
+
+
+class _Rejected(NamedTuple):
     rejected: bytes | None
 
 

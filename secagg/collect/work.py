@@ -13,7 +13,7 @@ from typing import NamedTuple
 from secagg._check import check_seconds
 from secagg.collect import batches, reports, sessions, slices
 from secagg.collect.batches import Batch
-from secagg.collect.database import Database
+from secagg.collect.database import AlteredError, Database
 from secagg.collect.helpers import Asking
 from secagg.collect.sessions import StoredSession
 from secagg.collect.slices import Lease
@@ -99,12 +99,19 @@ class Worker:
         return True
 
     def _take(self, number: int | None = None) -> _Task | None:
-        with self.database.transaction() as tx:
-            lease = slices.take(tx, self.lease, number)
-            if lease is None:
-                return None
-            batch = batches.get(tx, lease.batch)
-            return _Task(lease, batch, sessions.get(tx, batch.session))
+        try:
+            with self.database.transaction() as tx:
+                lease = slices.take(tx, self.lease, number)
+                if lease is None:
+                    return None
+                batch = batches.get(tx, lease.batch)
+                return _Task(lease, batch, sessions.get(tx, batch.session))
+        except AlteredError:
+            # count the lease, or else this slice would come before the slices of other batches
+            with self.database.transaction() as tx:
+                if lease := slices.take(tx, self.lease, number):
+                    slices.release(tx, lease)
+            raise
 
     def _renew(self, lease: Lease) -> bool:
         with self.database.transaction() as tx:

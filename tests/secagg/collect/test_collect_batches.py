@@ -182,6 +182,21 @@ async def test_lease_of_a_clock_that_was_ahead_blocks_no_slice(databases: Databa
         await collected.finish()
 
 
+async def test_altered_batch_keeps_no_worker_from_the_others(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made, slices=1)
+        for clients in ((0, 1, 2), (3, 4, 5)):
+            collected.report(*clients)
+            collected.close(collected.stored()[-1].number, reopen=True)
+        with collected.database.transaction() as tx:
+            tx.run("UPDATE secagg_batches SET begun = ? WHERE number = 0", 1e300)
+        worker = collected.worker()
+        with pytest.raises(DatabaseError, match="Batch 0 was altered"):
+            await worker.step()
+        assert await worker.step()
+        assert await collected.closer().step(1) == State.FIXED
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_every_place_is_in_a_slice(databases: Databases, count: int) -> None:
     with databases.open().transaction() as tx:

@@ -15,14 +15,21 @@ import pytest
 from cli_processes import invoke
 from collect_parts import Collected, Databases, Rejecting
 from oneshot_parties import parties, registry_for
-from secagg import JournalError, ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg import (
+    DatabaseError,
+    JournalError,
+    ParameterError,
+    RemoteProtocolError,
+    TooFewSurvivors,
+)
 from secagg._files import replace_file
 from secagg.cli.batch_book import BatchBook
 from secagg.cli.closing import Closing, When
 from secagg.cli.console import Document
 from secagg.collect import Asking, Closer, State, Worker, close
-from secagg.collect.reports import Verdict
+from secagg.collect.reports import Verdict, place_of
 from secagg.oneshot import OneShotParams
+from secagg.session import bind
 from secagg.session.helpers import HelperLink, LocalHelper
 
 MINUTE = When(every="minute")
@@ -186,6 +193,120 @@ async def test_sum_without_some_reports(databases: Databases, tmp_path: Path) ->
         assert shown["missing"] == record["missing"]
         assert [one["client"] for one in record["missing"]] == ["3"]
         assert (shown["outcome"], run.book.status) == ("partial", 3)
+
+
+async def test_reports_that_the_database_lost_are_no_rejections(
+    databases: Databases, tmp_path: Path
+) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(*range(6))
+        with collected.database.transaction() as tx:
+            tx.run("DELETE FROM secagg_reports_0 WHERE place = ?", place_of(1))
+            altered = "UPDATE secagg_reports_0 SET report = ? WHERE place = ?"
+            tx.run(altered, b"x", place_of(2))
+        run = Run(collected, tmp_path, helpers=rejecting(collected, 3))
+        await run.closing.once(reopen=False)
+        (record,) = records(tmp_path)
+        found = {one["client"]: (one["why"], one["check"]) for one in record["missing"]}
+        assert found == {"1": ("lost", ""), "2": ("lost", ""), "3": ("rejected", "helpers")}
+        assert (record["outcome"], run.book.status) == ("partial", 3)
+        assert "1: lost; its report in the database" in invoke("verify", tmp_path).stdout
+        # the reasons went with the slices
+        (tmp_path / "other").mkdir()
+        await Run(collected, tmp_path / "other").closing.once(0, reopen=False)
+        (record,) = records(tmp_path / "other")
+        assert {one["why"] for one in record["missing"]} == {"not known"}
+
+
+_NO_REQUEST = b'{"secagg request 1"'
+
+
+@pytest.mark.parametrize("state", [State.OPEN, State.CLOSING, State.OPENED])
+@pytest.mark.parametrize(
+    ("altered", "value"),
+    [
+        ("batches SET changed", 1e300),
+        ("batches SET changed", -1e12),
+        ("batches SET begun", 1e300),
+        ("batches SET reports", 1 << 62),
+        ("batches SET place", -1),
+        ("batches SET session", 9),
+        ("sessions SET message", _NO_REQUEST),
+        ("sessions SET params", b"x"),
+        ("sessions SET digest", b"x"),
+    ],
+)
+async def test_altered_rows_of_a_batch_keep_no_other_from_its_sum(
+    databases: Databases,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    state: State,
+    altered: str,
+    value: float | bytes,
+) -> None:
+    databases.time = 60.0 * 1000
+    with parties() as made, parties(session=b"next model") as other:
+        first = Collected(databases.open(), made)
+        second = Collected(first.database, other)
+        for one in (first, second):
+            one.report(0, 1, 2)
+        if state != State.OPEN:
+            first.close()
+        if state == State.OPENED:
+            await first.work()
+            while await first.closer().step(0) != state:
+                pass
+        with first.database.transaction() as tx:
+            tx.run(f"UPDATE secagg_{altered} = ? WHERE number = 0", value)
+        databases.time += 60.0
+        run, more = Run(first, tmp_path, second), passes(5)
+        await run.until(lambda: len(run.shown) == 1 and more(), MINUTE)
+        assert [one["batch"] for one in run.shown] == [1]
+        told = capsys.readouterr().err
+        assert told.count("restore the database") == 1
+        assert "batch 0" in told.lower() or "session" in told
+        with pytest.raises(DatabaseError):
+            await Run(first, tmp_path, second).closing.once(0, reopen=False)
+
+
+@pytest.mark.parametrize(("column", "value"), [("begun", 1e300), ("list", b"x")])
+async def test_altered_batch_lets_the_next_batch_close(
+    databases: Databases, tmp_path: Path, column: str, value: float | bytes
+) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+        collected.close(reopen=True)
+        await collected.work()
+        assert await collected.closer().step(0) == State.FIXED
+        collected.report(3, 4, 5)
+        altered = f"UPDATE secagg_batches SET {column} = ? WHERE number = 0"  # noqa: S608
+        with collected.database.transaction() as tx:
+            tx.run(altered, value)
+        run = Run(collected, tmp_path)
+        with pytest.raises(DatabaseError, match="restore the database"):
+            await run.closing.once(reopen=False)
+        assert [one["batch"] for one in run.shown] == [1]
+
+
+async def test_message_that_is_no_request_keeps_no_other_from_its_sum(
+    databases: Databases, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (
+        parties(session=bind(b"a", _NO_REQUEST)) as made,
+        parties(session=b"next model") as other,
+    ):
+        first = Collected(databases.open(), made, message=_NO_REQUEST)
+        second = Collected(first.database, other)
+        for one in (first, second):
+            one.report(0, 1, 2)
+        run = Run(first, tmp_path, second)
+        await run.until(lambda: len(run.shown) == 1, When(reports=3))
+        await run.until(lambda: "no JSON" in capsys.readouterr().err, When(reports=3))
+        with pytest.raises(RemoteProtocolError):
+            await run.closing.once(0, reopen=False)
+        assert first.state() == State.OPENED
 
 
 async def test_stored_sum_is_written_again(databases: Databases, tmp_path: Path) -> None:

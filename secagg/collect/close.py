@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from secagg.collect.states import State
 from secagg.collect.work import WORKER, chunk_of
 from secagg.errors import (
     DatabaseError,
+    JournalError,
     LocalProtocolError,
     ParameterError,
     RemoteProtocolError,
@@ -177,7 +179,7 @@ class Closer:
         async with self.asking.reach(session.params) as links:
             helpers = self.asking.helpers(links, session, batch)
             result = await opening.open(reservations, helpers, self._deadline(batch, session))
-        stored = outcomes.write_result(result, session.params)
+        stored = _name(batch, session) + outcomes.write_result(result, session.params)
         await self.thread.run(lambda: self._advance(batch, State.OPENED, outcome=stored))
 
     def _drop(self, batch: Batch) -> None:
@@ -224,7 +226,12 @@ class Closer:
             raise AlteredError(
                 f"the reservations of batch {batch.number} were altered; restore the database"
             ) from None
-        return self._accumulator(row.list, session.params), reservations
+        whole = self._accumulator(row.list, session.params)
+        if whole.batch != batch.place:
+            raise AlteredError(
+                f"the list of batch {batch.number} is of another batch; restore the database"
+            )
+        return whole, reservations
 
     def _deadline(self, batch: Batch, session: StoredSession) -> float:
         """Return the seconds for a reply; a restarted helper first checks all boxes again."""
@@ -296,12 +303,23 @@ def result(database: Database, number: int) -> OneShotResult | None:
     Raises
     ------
     DatabaseError
-        The database failed.
-    JournalError
-        The stored sum was altered.
+        The database failed, or the stored sum was altered or is of another batch.
     """
     with database.transaction() as tx:
-        outcome = batches.outcome(tx, number)
-        session = sessions.get(tx, batches.get(tx, number).session)
-    found = None if outcome is None else outcomes.read(outcome, session.params)
-    return found if isinstance(found, OneShotResult) else None
+        outcome, batch = batches.outcome(tx, number), batches.get(tx, number)
+        session = sessions.get(tx, batch.session)
+    if batch.dropped or batch.state not in (State.OPENED, State.DONE):
+        return None
+    name, stored = _name(batch, session), outcome or b""
+    with suppress(JournalError):
+        found = outcomes.read(stored.removeprefix(name), session.params)
+        if stored.startswith(name) and isinstance(found, OneShotResult):
+            return found
+    raise AlteredError(
+        f"the sum of batch {number} was altered or is of another batch; restore the database"
+    )
+
+
+def _name(batch: Batch, session: StoredSession) -> bytes:
+    """Return the bytes before a sum, which no other batch has."""
+    return session.params.digest + batch.place.to_bytes(8, "little")

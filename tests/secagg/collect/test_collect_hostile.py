@@ -15,9 +15,9 @@ from test_collect_client import VECTOR, policy_of, send, served
 from cli_processes import invoke
 from collect_faults import BEGIN, Interposed
 from collect_parts import Collected, Databases
-from oneshot_parties import parties
+from oneshot_parties import Parties, parties
 from secagg import DatabaseError, LinkError, ParameterError, RemoteProtocolError
-from secagg.collect import batches
+from secagg.collect import State, batches, close
 from secagg.collect.reports import Verdict
 from secagg.http import Offer, asgi, get_offer
 from secagg.http.server import listening
@@ -189,3 +189,65 @@ async def test_altered_rows_are_an_error_that_names_the_database(
             assert tx.run(alteration, other.to_bytes()) == 1
         with pytest.raises(DatabaseError):
             await collected.closer().step(0)
+
+
+async def two_batches(databases: Databases, made: Parties, state: State) -> Collected:
+    """Return a collection with two batches in a state, both of three clients."""
+    collected = Collected(databases.open(), made)
+    collected.report(0, 1, 2)
+    collected.close(reopen=True)
+    collected.report(3, 4, 5)
+    collected.close(1)
+    await collected.work()
+    for number in (0, 1):
+        while await collected.closer().step(number) != state:
+            pass
+    return collected
+
+
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("state", [State.FIXED, State.RESERVED])
+async def test_list_of_another_batch_is_not_summed_again(
+    databases: Databases, state: State, count: int
+) -> None:
+    with parties(count) as made:
+        collected = await two_batches(databases, made, state)
+        with collected.database.transaction() as tx:
+            listed = batches.stored(tx, 0).list
+            tx.run("UPDATE secagg_batches SET list = ? WHERE number = 1", listed)
+        if state == State.FIXED and not made.params.quorum:
+            assert await collected.closer().step(1) == State.RESERVED  # nobody reads the list
+        with pytest.raises(DatabaseError, match="list of batch 1"):
+            await collected.closer().step(1)
+        await collected.finish_from(State.RESERVED if state == State.FIXED else State.OPENED)
+
+
+@pytest.mark.parametrize("outcome", ["another batch's", "another session's", "altered", None])
+async def test_sum_of_another_batch_is_no_sum(
+    databases: Databases, outcome: str | None
+) -> None:
+    with parties() as made, parties(session=b"next model") as other:
+        collected = await two_batches(databases, made, State.OPENED)
+        second = Collected(collected.database, other)
+        second.report(0, 1, 2)  # the clients and the place of batch 0
+        second.close()
+        await second.work()
+        while await second.closer().step(second.batch) != State.OPENED:
+            pass
+        with collected.database.transaction() as tx:
+            put: bytes | None = None
+            match outcome:
+                case "another batch's":
+                    put = batches.outcome(tx, 1)
+                case "another session's":
+                    put = batches.outcome(tx, second.batch)
+                case "altered":
+                    put = (batches.outcome(tx, 0) or b"")[:-1] + b"?"
+            tx.run("UPDATE secagg_batches SET outcome = ? WHERE number = 0", put)
+        for _ in range(2):
+            with pytest.raises(DatabaseError, match="sum of batch 0"):
+                close.result(collected.database, 0)
+            await collected.closer().step(0)  # also when the batch is done
+        found = close.result(collected.database, second.batch)
+        assert found is not None
+        assert found.sum.tolist() == other.expected([0, 1, 2])

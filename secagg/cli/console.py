@@ -187,6 +187,7 @@ _OTHER_NAMES = (
     ("n_clients", "clients"),
     ("n_users", "users"),
     ("epsilon", "budget"),
+    ("digest", "parameters"),
 )
 """Names in errors, with the names of the options."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +24,22 @@ _LARGEST = 1 << 62
 
 @dataclass(frozen=True, repr=False)  # the vector is private
 class Given:
-    """Vector of a file, with the column names of a CSV file or None."""
+    """Vector of a file.
+
+    Attributes
+    ----------
+    path : Path
+    vector : array, shape (d,)
+    columns : tuple of str or None
+        Column names of a CSV file.
+    wrong : str
+        Error of a number in the file that no such sum takes, or "".
+    """
 
     path: Path
     vector: Vector
     columns: tuple[str, ...] | None
+    wrong: str = ""
 
 
 @without_frames
@@ -47,10 +58,8 @@ def read_given(path: Path, *, integers: bool) -> Given:
     ParameterError
         The file cannot be read, has no vector, or has numbers that no such sum takes.
     """
-    if is_table(path):
-        columns, vector = read_table(path, integers=integers)
-    else:
-        columns, vector = None, read_vector(path)
+    given = _read(path, integers=integers)
+    vector = given.vector
     whole = vector.dtype.kind in "iub"
     if integers and not whole:
         raise ParameterError(
@@ -62,13 +71,59 @@ def read_given(path: Path, *, integers: bool) -> Given:
             f"{path} has {vector.dtype} numbers; give --integers if the server sums integers, "
             "or write floats with vector.astype(float)"
         )
-    wrong = (vector < 0) | (vector > _LARGEST) if integers else ~np.isfinite(vector)
-    if wrong.any():
-        what = "negative or above 2^62" if integers else "NaN or infinite"
-        raise ParameterError(
-            f"element {int(wrong.argmax())} of {path} is {what}; correct or replace it"
-        )
-    return Given(path, vector, columns)
+    if wrong := given.wrong or _wrong(path, vector, integers=integers):
+        raise ParameterError(wrong)
+    return given
+
+
+@without_frames
+def read_any(path: Path, *, integers: bool) -> Given:
+    """Return the vector of a file, or zeros and what is wrong with the file's numbers.
+
+    The client sends zeros then, and fails afterwards: the collection sees who reports. The kind
+    of numpy's numbers decides nothing, too, since a single NaN makes floats of integers.
+
+    Parameters
+    ----------
+    path, integers
+        See `read_given`.
+
+    Raises
+    ------
+    ParameterError
+        The file cannot be read, or has no vector. No number decides this.
+    """
+    given = _read(path, integers=integers)
+    vector, wrong = given.vector, given.wrong
+    if integers:
+        with np.errstate(invalid="ignore"):
+            whole = vector.astype(np.int64)
+        other = whole != vector
+        if not wrong and other.any():
+            place = int(other.argmax())
+            wrong = f"element {place} of {path} is no whole number; round or correct it"
+        vector = whole
+    elif vector.dtype.kind != "f":
+        vector = vector.astype(np.float64)
+    wrong = wrong or _wrong(path, vector, integers=integers)
+    return replace(given, vector=np.zeros_like(vector) if wrong else vector, wrong=wrong)
+
+
+def _read(path: Path, *, integers: bool) -> Given:
+    """Return the vector of a file, with what is wrong with the fields of a CSV file."""
+    if is_table(path):
+        columns, vector, wrong = read_table(path, integers=integers)
+        return Given(path, vector, columns, wrong)
+    return Given(path, read_vector(path), None)
+
+
+def _wrong(path: Path, vector: Vector, *, integers: bool) -> str:
+    """Return the error of the first number that no sum takes, or ""."""
+    found = (vector < 0) | (vector > _LARGEST) if integers else ~np.isfinite(vector)
+    if not found.any():
+        return ""
+    what = "negative or above 2^62" if integers else "NaN or infinite"
+    return f"element {int(found.argmax())} of {path} is {what}; correct or replace it"
 
 
 def of_period(pattern: Path, period: str) -> Path:

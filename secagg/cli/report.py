@@ -13,14 +13,14 @@ from secagg.cli import addresses
 from secagg.cli import console as options
 from secagg.cli.files import read, read_identity
 from secagg.cli.hosting import one_shot_policy
-from secagg.cli.inputs import read_given
+from secagg.cli.inputs import read_any
 from secagg.cli.lines import log_as
-from secagg.cli.notices import notices
+from secagg.cli.notices import notices, tell
 from secagg.cli.requests import Request
 from secagg.cli.suites import RequireHybrid
 from secagg.cli.summands import encoding_of
 from secagg.cli.vectors import check_given
-from secagg.errors import LinkError, ParameterError
+from secagg.errors import ParameterError
 from secagg.kit.table import as_json as to_json
 from secagg.protocol.bounds import Bounds
 from secagg.protocol.key_files import client_of
@@ -74,7 +74,8 @@ def report(
     """Send one vector to a collection, and leave when it is stored.
 
     Only parameters with this clip and these helpers, which all endorse them, get the vector.
-    The column names of a CSV file must be the names of the collection.
+    The column names of a CSV file must be the names of the collection. In place of numbers that
+    the sum does not take, zeros are sent, and the command then fails.
     """
     with options.command():
         log_as(log, json=log_json)
@@ -86,7 +87,7 @@ def report(
             require_hybrid=require_hybrid,
         )
         wanted = None if parameters is None else _digest(parameters)
-        given, name = read_given(vector, integers=integers), client_of(client)
+        given, name = read_any(vector, integers=integers), client_of(client)
         options.call_clients([name])
         if authority is not None:
             # the error of ssl would not name the file
@@ -95,6 +96,7 @@ def report(
         async def run() -> bytes:
             from secagg.http import get_offer, send_report
             from secagg.http.address import client_context
+            from secagg.http.reporting import may_be_stored, naming, zeros_stored
 
             tls = client_context(authority) if url.startswith("https:") else None
             offer = await get_offer(
@@ -109,22 +111,23 @@ def report(
             check_given(given, request, offer.params, integers=integers)
             digest = offer.params.digest
             try:
-                await send_report(
-                    url,
-                    given.vector,
-                    name,
-                    policy=policy,
-                    identity=key,
-                    offer=offer,
-                    tls=tls,
-                    allow_plain_http=allow_plain_http,
-                    patience=patience,
-                )
-            except LinkError as error:
-                # under other parameters the same vector could be in two sums
-                again = f"; it may be stored: try again with --parameters {digest.hex()}"
-                known = error.check in ("id", "closed")
-                raise LinkError(f"{error}{'' if known else again}", check=error.check) from None
+                with naming(digest):
+                    await send_report(
+                        url,
+                        given.vector,
+                        name,
+                        policy=policy,
+                        identity=key,
+                        offer=offer,
+                        tls=tls,
+                        allow_plain_http=allow_plain_http,
+                        patience=patience,
+                    )
+            except asyncio.CancelledError:  # Ctrl-C
+                tell(may_be_stored(digest))
+                raise
+            if given.wrong:
+                raise zeros_stored(given.wrong, digest)
             return digest
 
         with notices():

@@ -30,8 +30,8 @@ def is_table(path: Path) -> bool:
 
 
 @without_frames
-def read_table(path: Path, *, integers: bool) -> tuple[tuple[str, ...], Vector]:
-    """Return the column names and the numbers of a file with one row.
+def read_table(path: Path, *, integers: bool) -> tuple[tuple[str, ...], Vector, str]:
+    """Return the column names and the numbers of a file with one row, and their first error.
 
     Parameters
     ----------
@@ -39,10 +39,18 @@ def read_table(path: Path, *, integers: bool) -> tuple[tuple[str, ...], Vector]:
     integers : bool
         True: the numbers are whole, and the vector has int64. False: float64.
 
+    Returns
+    -------
+    columns : tuple of str
+    vector : array, shape (d,)
+        With 0 for each field that is no such number.
+    wrong : str
+        Error of the first such field, or "". No message has a number of the file.
+
     Raises
     ------
     ParameterError
-        The file cannot be read, or is no such table. The message has no number of the file.
+        The file cannot be read, or is no such table. No field of the row decides this.
     """
     header, *rows = _rows(path)
     if len(rows) != 1:
@@ -52,9 +60,15 @@ def read_table(path: Path, *, integers: bool) -> tuple[tuple[str, ...], Vector]:
         )
     read_field = partial(_number, integers=integers)
     fields = zip(header, rows[0], strict=True)
-    numbers = [checked(path, read_field, field) for field in fields]
+    numbers, wrong = list[int | float](), ""
+    for field in fields:
+        try:
+            numbers.append(checked(path, read_field, field))
+        except ParameterError as error:
+            numbers.append(0)
+            wrong = wrong or str(error)
     vector: Vector = np.array(numbers, np.int64) if integers else np.array(numbers, np.float64)
-    return header, vector
+    return header, vector, wrong
 
 
 def read_header(path: Path) -> tuple[str, ...]:

@@ -55,7 +55,8 @@ _PROBLEMS: dict[Verdict, Callable[[], Problem]] = {
         Problem,
         410,
         "closed",
-        "this session takes no more reports; get the parameters of the next",
+        "this session takes no more reports; a client that never sent this vector gets the "
+        "parameters of the next",
         latest="../../parameters",  # beside /v1/parameters, also behind a proxy with a prefix
     ),
     Verdict.UNKNOWN: unknown,

@@ -3,10 +3,10 @@
 `serve` carries a `secagg.session.Session` to the members, and `join` takes part in a session.
 For one-shot sums `serve_helper` is a helper, and `reach_helper` the aggregator's link to a
 helper; `send_report` sends one report to a collection (`secagg.collect`), under parameters that
-`get_offer` can return before. Members sign their
-requests with the identities that the server's `Registry` has (RFC 9421). TLS keeps the channel
-confidential and intact, which all sums need; plain HTTP is for loopback. See docs/deployment.md
-for the operator's view and the size of a server.
+`get_offer` can return before, and after an error under the same parameters only. Members sign
+their requests with the identities that the server's `Registry` has (RFC 9421). TLS keeps the
+channel confidential and intact, which all sums need; plain HTTP is for loopback. See
+docs/deployment.md for the operator's view and the size of a server.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import msgspec
@@ -86,7 +88,8 @@ async def get_offer(
     Raises
     ------
     LinkError
-        The collection cannot be reached, or no session takes reports; see `join`.
+        The collection cannot be reached, or no session takes reports; see `join`. With a
+        digest, the error does not allow other parameters: the collection chooses its answers.
     ParameterError
         An argument is invalid, or the parameters fail the policy.
     RemoteProtocolError
@@ -98,10 +101,13 @@ async def get_offer(
     async with Connection(
         url, 0, None, tls=tls, allow_plain_http=allow_plain_http, patience=patience
     ) as connection:
-        found = await _offer(connection, policy, encoding, digest, bound=True)
-    if digest is not None and found.params.digest != digest:
-        raise _wrong("parameters", "the parameters are not the wanted parameters")
-    return found
+        if digest is None:
+            return await _offer(connection, policy, encoding, None, bound=True)
+        with naming(digest):
+            found = await _offer(connection, policy, encoding, digest, bound=True)
+            if found.params.digest != digest:
+                raise _wrong("parameters", "the parameters are not the wanted parameters")
+            return found
 
 
 @without_frames
@@ -124,6 +130,10 @@ async def send_report(
     The report is stored when the call returns. The call sends the same bytes until the
     collection acknowledges them. Whether the client reports does not depend on its numbers: a
     weight above ``max_weight`` is lowered, and zeros replace a vector that cannot be summed.
+
+    After an error the report may be stored, whatever the collection answered. So report the
+    vector under the same parameters only: pass the same `offer` again, or an offer of
+    `get_offer` with the `digest` that the error names. Nothing is counted twice.
 
     Parameters
     ----------
@@ -148,7 +158,8 @@ async def send_report(
     ------
     LinkError
         "id": another report of this client was accepted before. "closed": the session takes no
-        more reports. Or the collection cannot be reached; see `join`.
+        more reports. Or the collection cannot be reached; see `join`. Each is the collection's
+        word only.
     ParameterError
         An argument is invalid, or the parameters fail the policy or do not fit the identity.
         For an invalid vector or weight, after zeros were stored in the client's name; for a
@@ -182,16 +193,48 @@ async def send_report(
         check_signer(params, identity)
         outcome = Outcome(vector, weight)
         (content, clipped), sent = await in_thread(lambda: send_input(write, outcome, params))
-        found = await connection.request("POST", reports_path(params), content)
-        if found.status_code == 422 and (problem := problem_of(found)) is not None:
-            raise _wrong(*problem)
-        if found.status_code != 204:
-            raise refused(found)
+        with naming(params.digest):
+            found = await connection.request("POST", reports_path(params), content)
+            if found.status_code == 422 and (problem := problem_of(found)) is not None:
+                raise _wrong(*problem)
+            if found.status_code != 204:
+                raise refused(found)
     # only now: whether a client reports must not depend on its numbers
     lost = note(identify(client_id)[0], outcome, sent, clipped, params)
+    if isinstance(lost, ParameterError):
+        raise zeros_stored(lost, params.digest)
     if lost is not None:
         raise lost
     return params
+
+
+@contextmanager
+def naming(digest: bytes) -> Iterator[None]:
+    """Name the parameters of a report in errors, since the report may be stored.
+
+    A collection that lies stores the report and answers with any error. Under other parameters
+    the same vector would be in two sums.
+    """
+    try:
+        yield
+    except (LinkError, RemoteProtocolError) as error:
+        # last, after all words of the collection; an inner block may have named them before
+        if not str(error).endswith(stored := may_be_stored(digest)):
+            error.args = (f"{error}; {stored}",)
+        raise
+
+
+def may_be_stored(digest: bytes) -> str:
+    """Return what to do after a report that the collection has not acknowledged, in words."""
+    return (
+        "the report may be stored: send this vector under no other parameters than "
+        f"digest={digest.hex()}"
+    )
+
+
+def zeros_stored(error: object, digest: bytes) -> ParameterError:
+    """Return the error of a vector in whose place zeros are stored."""
+    return ParameterError(f"{error}; zeros are stored in its place under {digest.hex()}")
 
 
 def _check_policy(policy: OneShotPolicy) -> None:

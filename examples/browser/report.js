@@ -20,9 +20,7 @@ demand(new Uint8Array(Uint16Array.of(1).buffer)[0], "input", "the machine is big
 export const hex = (data) => Array.from(data, (x) => x.toString(16).padStart(2, "0")).join("");
 export const unhex = (text) => Uint8Array.from(text.match(/../g) ?? [], (x) => parseInt(x, 16));
 const ascii = (text) => new TextEncoder().encode(text);
-const zeros = (size) => new Uint8Array(size);
-const same = (a, b) => hex(a) === hex(b);
-
+const zeros = (size) => new Uint8Array(size), same = (a, b) => hex(a) === hex(b);
 function joined(...parts) {
   const out = zeros(parts.reduce((size, part) => size + part.length, 0));
   parts.reduce((at, part) => (out.set(part, at), at + part.length), 0);
@@ -186,7 +184,7 @@ async function encoded(vector, weight, params, rounding) {  // P §4
     input(integer && x >= 0 && x <= most, `${what} is not in range`);
     return BigInt(x);
   };
-  const factor = natural(weight ?? 1, maxWeight ?? 1, "the weight");
+  const factor = natural(weight > maxWeight ? maxWeight : weight ?? 1, maxWeight ?? 1, "the weight");
   let quantise = (x) => natural(x, encoding.most, "an element");
   if (encoding.signed) {
     const { clip, scale } = encoding, tiny = vector instanceof Float32Array ? 2 ** -126 : 2 ** -1022;
@@ -207,16 +205,13 @@ async function encoded(vector, weight, params, rounding) {  // P §4
   });
 }
 
-function stream(key, domain, size) {  // P §5.7
-  const counter = zeros(16);
-  new DataView(counter.buffer).setBigUint64(0, BigInt(domain));
-  return encrypt({ name: "AES-CTR", counter, length: 64 }, key, zeros(size));
-}
+const counter = (domain) => joined(little(domain, 8).reverse(), zeros(8));
+const stream = (key, domain, size) =>  // P §5.7
+  encrypt({ name: "AES-CTR", counter: counter(domain), length: 64 }, key, zeros(size));
 
 async function addMask(y, key, { modulus, bits, powerOfTwo }) {  // P §5.7
   const Words = powerOfTwo && bits <= 32 ? Uint32Array : BigUint64Array, least = 2n ** 64n % modulus;
-  let left = [...y.keys()];
-  for (let domain = 0; left.length; domain++) {
+  for (let domain = 0, left = [...y.keys()]; left.length; domain++) {
     const words = new Words(await stream(key, domain, Words.BYTES_PER_ELEMENT * y.length));
     left = left.filter((i) => {
       const word = BigInt(words[i]), product = word * modulus;
@@ -229,8 +224,7 @@ async function addMask(y, key, { modulus, bits, powerOfTwo }) {  // P §5.7
 
 function packed(y, bits) {  // P §5.9
   const out = zeros(Math.ceil(y.length * bits / 8)), words = new Uint32Array(y.buffer);
-  let at = 0;
-  for (let i = 0; i < y.length; i++)
+  for (let i = 0, at = 0; i < y.length; i++)
     for (let j = 0; j < bits; j++, at++)
       out[Math.floor(at / 8)] |= (words[2 * i + (j >> 5)] >>> (j & 31) & 1) << (at % 8);
   return out;
@@ -242,19 +236,25 @@ export async function clientId(name) {
   return number((await sha256(ascii("secagg/2 client id"), ascii(name.normalize("NFC")))).slice(0, 8));
 }
 
-/** The report of a client (O §6.1): parameters from `decode`, `identity` an Ed25519 CryptoKeyPair. */
+/** The report of a client (O §6.1): parameters from `decode`, `identity` an Ed25519 CryptoKeyPair.
+ *  Zeros, and an `error`, take the place of numbers that the sum does not take. */
 export async function report(vector, params, id, options = {}) {
   const { weight, identity, policy = {}, endorsements, rounding = "stochastic" } = options;
+  demand(Array.isArray(vector) || ArrayBuffer.isView(vector), "input", "the vector is no array");
   demand(id >= 0 && id < 2n ** 64n, "input", "the id is not in [0, 2^64)");
   demand(Boolean(identity) === params.active, "input", "an identity is missing, or this sum takes none");
   await checkPolicy(params, policy, endorsements);
   const sign = async (data) =>
     new Uint8Array(identity ? await crypto.subtle.sign("Ed25519", identity.privateKey, data) : 0);
-  const u = little(id, 8), fresh = crypto.getRandomValues(zeros(32));
+  const u = little(id, 8), fresh = crypto.getRandomValues(zeros(32)), seeds = [], commitments = [];
   const secret = identity ? await sha256(await sign(ascii("secagg/2 hedged identity"))) : zeros(0);
   const about = await sha256(ascii("secagg/1 one-shot seeds"), params.digest, u);  // O §4.1
   const drawn = await expand(await hmac(secret, fresh), joined(about, zeros(8)), 16 * params.seeds);
-  const y = await encoded(vector, weight, params, rounding), seeds = [], commitments = [];
+  let error;  // told later: whether a client reports must not depend on its numbers
+  const y = await encoded(vector, weight, params, rounding).catch(({ message }) => {
+    error = new ReportError("input", `${message}; zeros are in the report`);
+    return encoded(zeros(params.length), params.maxWeight && 0, params, rounding);
+  });
   for (let i = 1; i <= params.seeds; i++) {  // O §4.2
     const seed = drawn.slice(16 * i - 16, 16 * i), place = joined(u, little(i, 2));
     const info = joined(ascii("secagg/1 one-shot mask"), place);
@@ -269,7 +269,7 @@ export async function report(vector, params, id, options = {}) {
     boxes.push(await seal(hpke, info, joined(...params.held[j].map((i) => seeds[i]))));
   }
   const start = joined(Uint8Array.of(1, 1), params.digest, content);
-  return joined(start, ...boxes, await sign(head), packed(y, params.bits));
+  return Object.assign(joined(start, ...boxes, await sign(head), packed(y, params.bits)), { error });
 }
 
 /** The parameters that a collection offers, and the endorsements of their helpers. */
@@ -279,14 +279,14 @@ export async function offer(url) {
   return { params: await decode(bytes(found.parameters)), endorsements: found.endorsements.map(bytes) };
 }
 
-/** Send a report, the same bytes until the collection has stored them. */
+/** Send a report, the same bytes until the collection has stored them; then throw its `error`. */
 export async function send(url, params, data) {
   await request(`${url}${PARAMETERS}/${hex(params.digest)}/reports`, { method: "POST", body: data });
+  if (data.error) throw data.error;
 }
 
 async function request(address, options) {
-  const end = Date.now() + 600_000;
-  for (let pause = 0.1; ; pause = Math.min(2 * pause, 10)) {
+  for (let pause = 0.1, end = Date.now() + 600_000; ; pause = Math.min(2 * pause, 10)) {
     const common = { credentials: "omit", redirect: "error", signal: AbortSignal.timeout(60_000) };
     const response = await fetch(address, { ...common, ...options }).catch(() => null);
     if (response?.ok) return response;

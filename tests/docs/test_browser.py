@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,16 +15,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from browser import BROWSER, browser
 from collect_parts import Collected, Databases
 from collect_site import served
 from oneshot_parties import LENIENT, Parties, one_shot_params, parties
 from oneshot_vectors import SESSIONS
-from report_page import FOLDER, NODE, Site, run_node, site
+from report_page import FOLDER, NODE, Site, run_node, seed_of, site
 from secagg import Bounds, DatabaseError, FixedPoint, Registry
 from secagg.collect.close import result
-from secagg.http import send_report
+from secagg.http import asgi, send_report
+from secagg.http.problems import Problem
+from secagg.http.server import listening
 from secagg.oneshot import Helper, Noise, OneShotParams, OneShotResult, report
 from secagg.protocol.client_ids import identify
 from secagg.testing import make_identity
@@ -135,11 +143,7 @@ SEMI_HONEST = SESSIONS["two-of-two"]
         ("policy", {"endorsements": EXAMPLE["endorsements"][:2]}),
         ("policy", {"endorsements": EXAMPLE["endorsements"][::-1]}),
         ("input", {"identity": None}),
-        ("input", {"weight": None}),
-        ("input", {"weight": 11}),
-        ("input", {"weight": 1.5}),
-        ("input", {"vector": [0.5, 0.5]}),
-        ("input", {"vector": [0.5, 0.5, None]}),
+        ("input", {"array": "none"}),
         ("input", {"id": str(2**64)}),
         ("input", {"rounding": "down"}),
     ],
@@ -157,9 +161,51 @@ def test_node_reports_with_an_identity_in_active_sums_only() -> None:
     job = job_of(SEMI_HONEST, SEMI_HONEST["clients"][0])
     active = {"policy": LENIENT_IN_JS | {"requireActive": True}}
     signed = {"identity": EXAMPLE["clients"][0]["identity_seed"]}
-    out_of_range = {"vector": [101, 0, 0, 0]}
-    found = run_node(job | active, job | signed, job | out_of_range)
-    assert [one["check"] for one in found] == ["policy", "input", "input"]
+    found = run_node(job | active, job | signed)
+    assert [one["check"] for one in found] == ["policy", "input"]
+    assert not any("value" in one for one in found)
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("name", "zeros", "changes"),
+    [
+        *(
+            ("example", {"vector": [0, 0, 0], "weight": 0}, changes)
+            for changes in (
+                {"weight": None},
+                {"weight": 1.5},
+                {"weight": -1},
+                {"vector": [0.5, 0.5]},
+                {"vector": [0.5, 0.5, None]},
+                {"vector": [0.5, 0.5, "1"]},
+            )
+        ),
+        *(
+            ("two-of-two", {"vector": [0] * 4}, {"vector": vector})
+            for vector in ([101, 0, 0, 0], [1, 2, 3, -1], [1, 2, 3, 1.5], ["101", 0, 0, 0])
+        ),
+        ("two-of-two", {"vector": [0] * 4}, {"weight": 1}),
+    ],
+    ids=str,
+)
+def test_check52_node_reports_whatever_its_numbers_are(
+    name: str, zeros: dict[str, object], changes: dict[str, object]
+) -> None:
+    session = SESSIONS[name]
+    client = session["clients"][0]
+    told, wanted = run_node(*(job_of(session, client, **one) for one in (changes, zeros)))
+    assert told["value"] == wanted["value"]
+    assert (told.get("check"), wanted.get("check")) == ("input", None)
+
+
+@needs_node
+def test_node_lowers_a_weight_to_the_largest() -> None:
+    client, most = EXAMPLE["clients"][0], EXAMPLE["parameters"]["max_weight"]
+    weights = most, most + 1, 1e300
+    found = run_node(*(job_of(EXAMPLE, client, weight=weight) for weight in weights))
+    assert found == [found[0]] * 3
+    assert found[0].keys() == {"value"}
 
 
 @needs_node
@@ -184,11 +230,6 @@ def test_node_rounds_at_random_as_python_does(array: str) -> None:
         assert ours[:boxes] == theirs[:boxes]
         packed = -(-300 * 40 // 8)
         assert ours[-packed:] == theirs[-packed:]
-
-
-def seed_of(client: int) -> str:
-    """Return the seed of a client's identity in tests."""
-    return make_identity(client)._private.private_bytes_raw().hex()
 
 
 @needs_node
@@ -286,6 +327,56 @@ async def report_by_a_page(folder: Path, databases: Databases) -> None:
         found = await closed(collected)
         expected = vector + sum(made.vectors[client] for client in (1, 2))
         assert np.array_equal(found.sum, expected)
+
+
+@needs_browser
+@pytest.mark.parametrize("status", [410, 422])
+def test_page_keeps_a_report_that_a_liar_may_have_stored(tmp_path: Path, status: int) -> None:
+    asyncio.run(report_to_a_liar(tmp_path, status))
+
+
+async def report_to_a_liar(folder: Path, status: int) -> None:
+    """A collection stores a report, answers with an error, and then offers other parameters."""
+    posted = list[tuple[str, bytes]]()
+    with page_of(n_clients=5, length=3) as (made, page):
+        offers = list[dict[str, object]]()
+        for params in (made.params, replace(made.params, session=b"other")):
+            made.restart(params)
+            signed = [b64encode(one.endorse()).decode() for one in made.helpers]
+            data = b64encode(params.to_bytes()).decode()
+            offers.append({"parameters": data, "endorsements": signed})
+
+        async def offer(_: Request) -> Response:
+            return JSONResponse(offers[min(len(posted), 1)])
+
+        async def report(request: Request) -> Response:
+            posted.append((request.path_params["digest"], await request.body()))
+            if len(posted) < 3:
+                raise Problem(status, "closed", "send it under the next parameters")
+            return Response(status_code=204)
+
+        routes = [
+            Route("/v1/parameters", offer),
+            Route("/v1/parameters/{digest}/reports", report, methods=["POST"]),
+        ]
+        allowed = Middleware(CORSMiddleware, allow_origins=[page.url])  # type: ignore[arg-type]
+        app = asgi.build(routes, [allowed])
+        async with (
+            listening(app, "127.0.0.1", 0, None) as url,
+            browser(folder / "profile") as chromium,
+        ):
+            said = list[str]()
+            for at in range(4):
+                if at in (0, 2):  # the report outlives the page
+                    await chromium.open(f"{page.url}/index.html", width=800)
+                await chromium.value(filled(url, "ward 3", [0.5, math.nan, 1.0]))
+                said.append(await chromium.value(SAID))
+    kept = made.params.digest.hex(), posted[0][1]
+    assert posted[:3] == [kept] * 3
+    assert posted[3][0] != kept[0]
+    assert ["kept" in one for one in said] == [True, True, False, False]
+    # what is wrong with the numbers is told after the report
+    assert ["zeros" in one for one in said] == [False, False, True, True]
 
 
 @needs_browser

@@ -25,6 +25,7 @@ function feed({ draws, ephemerals }) {
 
 const vectorOf = ({ vector, array }) => {
   const numbers = vector.map((x) => (typeof x === "string" ? BigInt(x) : x));
+  if (array === "none") return numbers.join();
   return array === "f32" ? Float32Array.from(numbers) : numbers;
 };
 
@@ -39,10 +40,12 @@ async function run(job) {
   if (job.unset) options.policy[job.unset] = undefined;
   if (job.bounds) options.policy.bounds = { ...job.bounds, encoding: unhex(job.bounds.encoding) };
   if (job.endorsements) options.endorsements = job.endorsements.map(unhex);
-  return hex(await report(vectorOf(job), params, BigInt(job.id), options));
+  return report(vectorOf(job), params, BigInt(job.id), options);
 }
 
 const found = [];
 for (const job of JSON.parse(readFileSync(0, "utf8")))
-  found.push(await run(job).then((value) => ({ value }), (error) => ({ check: error.check, why: String(error) })));
+  found.push(await run(job).then(
+    (made) => ({ value: typeof made === "string" ? made : hex(made), check: made.error?.check }),
+    (error) => ({ check: error.check, why: String(error) })));
 console.log(JSON.stringify(found));

@@ -12,6 +12,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from secagg.testing import make_identity
+
 FOLDER = Path(__file__).parents[2] / "examples" / "browser"
 NODE = shutil.which("node")
 _TYPES = {".html": "text/html", ".js": "text/javascript"}
@@ -25,6 +27,11 @@ def run_node(*jobs: dict[str, Any]) -> list[dict[str, str]]:
     text = json.dumps(jobs)
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)  # noqa: S603
     return json.loads(done.stdout)
+
+
+def seed_of(client: int) -> str:
+    """Return the seed of a client's identity in tests."""
+    return make_identity(client)._private.private_bytes_raw().hex()
 
 
 class Site(ThreadingHTTPServer):

@@ -43,11 +43,13 @@ class CollectorDoor(Door):
     """
 
     repeats = ("twice",)
+    what = "send_report"
+    """Function that the clients call."""
 
     def __init__(self, *, keyed: bool) -> None:
         # a training that raises calls no `send_report`: its application sees to that
         pairs = WEIGHTED - {"raises"}
-        super().__init__("send_report", pairs, keyed=keyed, one_shot=True)
+        super().__init__(self.what, pairs, keyed=keyed, one_shot=True)
         self._registry = registry_of(CLIENTS)
         bounds = Bounds(FixedPoint(OWN.clip, OWN.bits), OWN.max_weight)
         self._policy = OneShotPolicy(helpers=self.trusted, bounds=bounds)

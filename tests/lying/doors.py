@@ -6,10 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 
+from lying.browser import BrowserDoor
 from lying.collector import CollectorDoor
 from lying.door import Door
 from lying.helpers import HelperDoor
 from lying.sessions import SessionDoor
+from report_page import NODE
 
 DOORS: dict[str, Callable[[], Door]] = {"helpers": HelperDoor}
 KINDS = {"": True, "-semi-honest": False}
@@ -22,6 +24,8 @@ def _add(name: str, door: Callable[..., Door]) -> None:
 
 
 _add("collector", CollectorDoor)
+if NODE is not None:
+    _add("browser", BrowserDoor)
 for shape, one_shot in {"": False, "-one-shot": True}.items():
     _add(f"take_part{shape}", partial(SessionDoor, one_shot=one_shot))
 if find_spec("flwr"):

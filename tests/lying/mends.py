@@ -161,6 +161,15 @@ def inputs_unguarded() -> Patched:
     return patched(**changes)
 
 
+def page_unguarded() -> Patched:
+    """Take out the zeros in place of invalid inputs in report.js."""
+    from lying import browser
+
+    guarded, unguarded = "    error = new ReportError(", "    throw new ReportError("
+    assert browser.SOURCE.count(guarded) == 1
+    return patched(**{"lying.browser:SOURCE": browser.SOURCE.replace(guarded, unguarded)})
+
+
 bounds_vary = out(nothing, *_FIXERS)
 """Take out the fixed bounds at all doors."""
 
@@ -297,6 +306,7 @@ MENDS: dict[str, Mend] = {
             ("FLARE, executor", inputs_unguarded, "flare-executor", ["weights", "raises"]),
             ("FLARE, filter", inputs_unguarded, "flare-filter", ["weights", "no weight"]),
             ("collector", inputs_unguarded, "collector", ["weights", "nan"]),
+            ("browser", page_unguarded, "browser", ["nan", "no weight"]),
             ("take_part", inputs_unguarded, "take_part", ["weight above the own", "shape"]),
             (
                 "take_part, one-shot",

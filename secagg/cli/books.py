@@ -31,6 +31,7 @@ from secagg.cli.summands import content_of
 from secagg.cli.sums import Aggregator, Sums
 from secagg.errors import ParameterError, SecAggError, Verdict
 from secagg.oneshot import OneShotParams
+from secagg.privacy import against
 from secagg.protocol import RoundParams
 from secagg.protocol.params_bytes import VERSION
 from secagg.server import RoundResult
@@ -252,6 +253,8 @@ def readable(
         "security": params.security,
         "suite": params.suite,
     }
+    if params.noise is not None:
+        found["against"] = against(params)
     if isinstance(params, RoundParams):
         found |= {"neighbours": params.neighbours, "min_clients": min_clients}
         found |= {"min_survivors": int(params.min_survivors)}

@@ -13,6 +13,7 @@ from secagg.cli.lines import fact
 from secagg.cli.planned_noise import DELTA
 from secagg.cli.records import Spent
 from secagg.errors import ParameterError
+from secagg.graph.graph import CORRUPT
 from secagg.privacy import Budget, PrivacyLedger
 
 BudgetDelta = Annotated[
@@ -28,6 +29,7 @@ def open_spending(
     *,
     active: bool,
     option: str = "--ledger",
+    colluders: int | None = None,
 ) -> PrivacyLedger | None:
     """Return the ledger of the options, or None; print what is spent, and against whom.
 
@@ -39,6 +41,8 @@ def open_spending(
         True: this client takes part in active sums only.
     option : str
         Option of the file.
+    colluders : int, optional
+        Most clients that this client expects to collude. None: the part of `ClientPolicy`.
     """
     if path is None and epsilon is None and delta is None:
         return None
@@ -50,7 +54,9 @@ def open_spending(
     ledger = PrivacyLedger(path, Budget(epsilon, DELTA if delta is None else delta))
     follows = "follows the protocol; with --registry, against a server that lies, too"
     does = "does anything, since all sums are active" if active else follows
-    fact(f"budget: holds against a server that {does}")
+    some = f"{CORRUPT:g} of the clients" if colluders is None else counted(colluders)
+    also = f"up to {some}, or fewer helpers than open a sum"
+    fact(f"budget: holds against {also}, with a server that {does}")
     fact(f"privacy: {spent_in_words(ledger)}")
     return ledger
 

@@ -106,7 +106,9 @@ def join(
     """
     with command():
         log_as(log, json=log_json)
-        spending = open_spending(ledger, budget, delta, active=registry is not None)
+        spending = open_spending(
+            ledger, budget, delta, active=registry is not None, colluders=colluders
+        )
         train = Vectors(vector, integers=integers)
         try:
             sums, hint = attend(

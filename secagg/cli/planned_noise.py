@@ -23,6 +23,7 @@ _SIZES = (100, 1000, 10_000)
 """Numbers of clients in a table of what to expect."""
 _ANNOUNCED = ("noise", "δ", "against", "error of the mean", "join", "clients")
 """Rows of a plan that a server prints."""
+_SERVERS = "Against a server that follows the protocol; with --security active, any server."
 _COLUMNS = (
     Column("clients"),
     Column("σ of the sum", "{:.3g}".format),
@@ -148,11 +149,12 @@ def show_sizes(plan_of: Callable[[int], Plan | None], *, json: bool) -> None:
         sizes.append({"clients": number} | _figures(one))
     last = plans[-1]
     if json:
-        typer.echo(as_json({"length": last.length, "sizes": sizes}))
+        typer.echo(as_json({"length": last.length, "against": _SERVERS, "sizes": sizes}))
         return
     stay = f"{last.min_survivors:,} of {last.n_clients:,} stay"
     notes += [
         f"For {last.length:,} elements (--length), if {stay} and {last.colluders:,} collude.",
+        _SERVERS,
         f"Error of the mean: as a norm, beside at most {last.norm:g} of the mean itself.",
         "× central: this error beside the error by a trusted server's noise.",
         "With --clients the command prints the whole plan.",

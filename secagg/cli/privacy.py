@@ -12,6 +12,7 @@ from secagg.cli.lines import fact
 from secagg.encoding import FixedPoint
 from secagg.errors import MissingExtra
 from secagg.oneshot import Noise, OneShotParams, epsilon
+from secagg.privacy import against
 from secagg.protocol import RoundParams
 
 # well below 1 / n for every n
@@ -35,14 +36,15 @@ def as_noise(sigma: float | None) -> Noise | None:
 
 
 def privacy_of(params: OneShotParams) -> Document:
-    """Return the noise with ε and δ; ε is None without dp-accounting."""
+    """Return the noise with ε and δ, and against whom; ε is None without dp-accounting."""
     if params.noise is None:
         return {}
     try:
         found = epsilon(params, _DELTA)
     except MissingExtra:
         found = None
-    return {"noise": float(params.noise.sigma), "epsilon": found, "delta": _DELTA}
+    promised: Document = {"epsilon": found, "delta": _DELTA, "against": against(params)}
+    return {"noise": float(params.noise.sigma)} | promised
 
 
 def in_words(privacy: Document, seeds: int) -> dict[str, str]:
@@ -52,6 +54,7 @@ def in_words(privacy: Document, seeds: int) -> dict[str, str]:
     return {
         "noise": f"{privacy['noise']:g} steps, of each of {seeds} seeds",
         "privacy": f"{stated}, δ = {privacy['delta']:g}, for any change of one vector",
+        "against": str(privacy["against"]),
     }
 
 

@@ -105,9 +105,10 @@ class Spent(Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     epsilon, delta : float
-        ε of all attempts for this δ, for a client's vectors or zeros in their place.
+        ε of all attempts for this δ, for a client's vectors or zeros in their place: a meter,
+        for noise fixed in advance, against the parties in the parameters of the record.
     budget : float
-        ε that the session may spend.
+        ε that the session may spend, which is the promise.
     """
 
     epsilon: float

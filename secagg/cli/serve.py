@@ -143,7 +143,8 @@ def serve(
     `secagg verify` checks and prints the records.
 
     With --epsilon each client adds a share of noise, so that the sums of all --rounds together
-    are differentially private for each client. The session ends when ε is spent.
+    are differentially private for each client, against the parties that the command prints. The
+    session ends when ε is spent.
 
     The exit status is 0 if all registered clients are in every sum, 3 if some are missing, and
     2 if a sum failed.

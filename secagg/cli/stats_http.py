@@ -281,7 +281,7 @@ def join(
         kept = open_ledger(ledger)
         spending = open_spending(
             privacy_ledger, budget, delta,
-            active=registry is not None, option="--privacy-ledger",
+            active=registry is not None, option="--privacy-ledger", colluders=colluders,
         )  # fmt: skip
         site = site_of(plan, data, policy, kept, spending)
         answers = _Answers(site)

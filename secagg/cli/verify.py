@@ -85,6 +85,7 @@ def _lines(record: Record) -> Iterator[str]:
         yield f"{record.called}: sum of {len(record.clients)}{of} vectors"
     if record.spent is not None:
         yield f"  {record.spent}"
+        yield f"  against {record.parameters.get('against', 'unknown parties')}"
     for one in record.missing:
         yield f"  missing {one}"
     for verdict in record.verdicts:

@@ -28,6 +28,7 @@ from secagg.oneshot import (
     epsilon,
     report,
 )
+from secagg.privacy import against
 from secagg.testing import make_identity
 from secagg.testing.oneshot import helper_keys
 
@@ -80,6 +81,7 @@ def test_noise_is_printed_with_its_privacy(monkeypatch: pytest.MonkeyPatch) -> N
     sigma = Fraction(256_000_026, 256)  # rounded up
     shape = {"n_clients": 12, "length": 50, "encoding": FixedPoint(1.0), "threshold": 2}
     shape |= {"min_clients": 9, "suite": "x25519", "session": b"secagg"}
+    shape |= {"security": "semi-honest"}
     params = OneShotParams(helpers=helper_keys(3), noise=Noise(sigma), **shape)
     assert (found["noise"], found["exact"]) == (float(sigma), False)
     bound = math.sqrt(50) * 2**17
@@ -87,6 +89,8 @@ def test_noise_is_printed_with_its_privacy(monkeypatch: pytest.MonkeyPatch) -> N
     shown = " ".join(invoke(*options).stdout.split())
     assert "sum noisy, of 11 of 12 vectors" in shown
     assert f"ε = {found['epsilon']:.3g}, δ = 1e-09" in shown
+    assert found["against"] == (whom := against(params))
+    assert f"against {whom}" in shown
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     assert document(*options)["epsilon"] is None
     assert "ε needs dp-accounting" in invoke(*options).stdout

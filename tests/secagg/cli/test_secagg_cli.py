@@ -152,6 +152,8 @@ def test_params_without_clients_prints_some_sizes() -> None:
     text = invoke("params", *options).stdout
     assert f"{wanted.error_norm():.3g}" in text
     assert "100,000 elements (--length)" in text
+    assert shown["against"] in text
+    assert "a server that follows the protocol" in shown["against"]
     few = document("params", *options, "--length", "9", "--corrupt", "0.89")["sizes"]
     assert ["no_plan" in one for one in few] == [True, False, False]
     assert invoke("params", *options, "--corrupt", "0.9").exit_code == 2

@@ -13,15 +13,18 @@ import numpy as np
 import pytest
 
 from cli_processes import address, invoke, process
-from secagg import BudgetSpent, Registry, http
+from secagg import BudgetSpent, FixedPoint, Noise, Registry, http
 from secagg.cli import planned_noise
 from secagg.cli.books import Book
 from secagg.cli.files import create_identity, write_keys
+from secagg.cli.privacy import told
 from secagg.cli.sums import Sums
 from secagg.cli.vectors import Vectors, number_of
-from secagg.privacy import Budget, PrivacyLedger, plan
+from secagg.oneshot import OneShotParams
+from secagg.privacy import Budget, PrivacyLedger, against, plan
 from secagg.session import LocalLink, Session, take_part
 from secagg.session.completed import Completed
+from secagg.simulate import temporary_journals
 from secagg.testing import make_identity
 
 NAMES = ("bern", "cork", "delft", "essen", "faro")
@@ -102,16 +105,25 @@ def test_record_has_what_all_sums_have_spent(folder):
     assert 0 < spent[0] < spent[1] <= first["spent"]["budget"] == 2
     assert (first["noise"], failed["outcome"]) == (float(PLAN.sigma), "failed")
     assert first["parameters"]["min_survivors"] == 4
-    assert f"ε = {spent[1]:.3g} of 2 spent" in invoke("verify", folder).stdout
+    whom = "a server that follows the protocol, with up to 1 client"
+    shown = f"  ε = {spent[1]:.3g} of 2 spent, δ = 1e-06\n  against {whom}\n"
+    assert shown in invoke("verify", folder).stdout
+    assert first["parameters"]["against"] == whom
 
 
 def test_server_says_what_holds_against_whom(capsys):
     shown = planned_noise.announced(PLAN, PLAN.params())
-    noise, against, _ = capsys.readouterr().err.splitlines()
+    noise, known, _ = capsys.readouterr().err.splitlines()
     assert "ε = 2, δ = 1e-06 for 2 sums together" in noise
-    assert against == "against: a server that follows the protocol, with up to 1 client"
+    assert known == "against: a server that follows the protocol, with up to 1 client"
     assert shown["privacy"]["min_survivors"] == 4
     assert planned_noise.announced(None, PLAN.params()) == {}
+    with temporary_journals(3) as journals:
+        keys = [one.public for one in journals]
+    encoding, noise = FixedPoint(1.0), Noise(1e6)
+    params = OneShotParams.suggest(N, 9, encoding, helpers=keys, session=b"s", noise=noise)
+    assert told(params)["against"] == (whom := against(params))
+    assert f"against: {whom}" in capsys.readouterr().err
 
 
 def test_server_says_that_clients_decline(capsys):
@@ -156,8 +168,11 @@ def test_join_has_a_ledger(folder, monkeypatch):
     assert json.loads(ran.stdout)["spent"]["epsilon"] == asked[0].spent.epsilon(1e-5)
     ran = invoke("join", "http://127.0.0.1:9", *client, *budget)
     assert ran.stdout.splitlines()[-1].endswith("2 masked vectors")
-    assert "follows the protocol" in ran.stderr
-    ran = invoke("join", "http://127.0.0.1:9", *client, *budget, "--registry", "r.json")
+    others = "up to 0.2 of the clients, or fewer helpers than open a sum"
+    assert f"holds against {others}, with a server that follows the protocol" in ran.stderr
+    more = ("--registry", "r.json", "--colluders", 3)
+    ran = invoke("join", "http://127.0.0.1:9", *client, *budget, *more)
+    assert "up to 3 clients, or fewer helpers" in ran.stderr
     assert "does anything" in ran.stderr
     for few in (("--budget", 2), ("--ledger", "l"), ("--delta", 1e-5)):
         assert invoke("join", "http://127.0.0.1:9", *client, *few).exit_code == 2

@@ -161,8 +161,8 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
     how = settings["aggregation"]
     trust = f", trust: {how['trust']}" if "trust" in how else ""
     table.add_row("aggregation", f"{WAYS[how['name']]}{trust}")
-    if settings.get("epsilon") is not None:
-        table.add_row("noise", f"ε = {settings['epsilon']:g}, δ = {settings['delta']:g}")
+    if (noise := settings.get("epsilon")) is not None:
+        table.add_row("noise against a server", f"ε = {noise:g}, δ = {settings['delta']:g}")
     if result["rmse"] is not None:
         errors = f"[bold]{result['rmse']:.4f}[/bold]"
         if "mean_rmse" in result:

@@ -106,8 +106,8 @@ MinRaters = Annotated[
 Epsilon = Annotated[
     float | None,
     option(
-        f"dpfedmf, dpease: ε for all ratings of a user together, with δ = {DELTA:g}. Noise is "
-        "drawn from the operating system, not from --seed.",
+        f"dpfedmf, dpease: ε for all ratings of a user, with δ = {DELTA:g}, against a server "
+        "that follows the protocol. Noise is drawn from the operating system, not from --seed.",
         "8",
     ),
 ]

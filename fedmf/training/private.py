@@ -28,6 +28,9 @@ class PrivateSettings(TypedDict, total=False):
 class Private(Scheduled):
     """Estimator of noised sums, (ε, δ)-differentially private for whole users.
 
+    The guarantee is against a server that follows the protocol and the readers of the outputs
+    that docs/privacy.md lists, with other users up to 1 − `honest` of all.
+
     All sums of a training together cost (ε, δ), and so does all that is computed from them.
     Neighbouring data differ by adding or removing all ratings of a user, who takes part in
     either case. The ids of users and items are public. A second training on the same ratings

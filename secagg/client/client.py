@@ -77,7 +77,8 @@ class Client(OneLife):
         Account of this client's privacy, such as a `secagg.privacy.PrivacyLedger`, for all
         clients with the same data. Sums without noise, or beyond the account, raise
         `BudgetSpent`: before the keys, or before the masked input. The loss is spent before the
-        masked input exists outside this client.
+        masked input exists outside this client. It holds against the parties that
+        `secagg.privacy.against` names.
     entropy : callable, optional
         Source of secret bytes; replace it only to replay a round in a test.
 

@@ -54,7 +54,8 @@ class SitePolicy(FLComponent):
         Largest weight that all sums must have, if there is a clip. None: sums are unweighted.
     epsilon, delta : float, optional
         Budget of this site's data in all sums of all jobs. The site takes no part in a sum
-        without noise, or beyond the budget. What is spent is in a file of this site's
+        without noise, or beyond the budget, which holds against the parties that
+        `secagg.privacy.against` names for each sum. What is spent is in a file of this site's
         workspace. Needs ``pip install "secagg[privacy]"``.
     require_hybrid : bool
         Reject all sums of suite "x25519", which a later quantum computer opens.

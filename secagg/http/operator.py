@@ -157,7 +157,8 @@ class Operator:
             self._metrics.gauge("epsilon_budget", "ε of the budget.", lambda: budget.epsilon)
             self._metrics.gauge(
                 "epsilon_spent",
-                "ε that all attempts have spent.",
+                "ε that all attempts have spent: a meter, for noise fixed in advance and the "
+                "parties that secagg.privacy.against names. The promise is the budget.",
                 lambda: session.spent.epsilon(budget.delta),
             )
 

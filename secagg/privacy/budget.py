@@ -28,7 +28,7 @@ class Budget:
     their number. So losses are compared with four bounds that are fixed in advance: Σ μ² of
     Gaussian mechanisms (Smith and Thakurta 2022), the distance from Gaussian mechanisms, the
     failures, and the exposure by sparse graphs. The smaller of two values of ε would be a bound
-    that earlier results choose.
+    that earlier results choose. It holds against the parties of every sum, see `against`.
 
     Parameters
     ----------

@@ -29,7 +29,8 @@ class PrivacyLedger:
 
     Give the same ledger to all clients that work with the same data, whatever the session and
     the server. A loss is on the disk before `spend` returns, so spend before a message leaves;
-    a message that is never sent stays spent. Several processes may use the file at a time.
+    a message that is never sent stays spent. Several processes may use the file at a time. The
+    budget holds against the parties of every sum, which `against` names.
 
     Keep the file on a local disk of Linux or macOS. Never copy, restore or delete the file: a
     copy would spend the budget again. A copy under another name or in another folder is

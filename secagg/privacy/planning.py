@@ -45,7 +45,8 @@ def plan(
     norm : float
         C, the L2 norm to which clients clip their vectors, 2^−100 ≤ C ≤ 2^100.
     epsilon, delta : float
-        Budget of all sums together, for a client's vectors or zeros in their place.
+        Budget of all sums together, for a client's vectors or zeros in their place, against
+        the parties that `against` names for the parameters.
     rounds : int
         Number of sums, attempts that fail after the masked inputs included.
     min_survivors : int, optional

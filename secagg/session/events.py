@@ -237,8 +237,9 @@ class RoundFinished(Event):
     clients : tuple of int, ascending
         Ids of the clients in the sum.
     epsilon : float or None
-        ε that all attempts so far have spent, for the δ of the session's budget. None: the
-        session has no budget.
+        ε that all attempts so far have spent, for the δ of the session's budget. A meter, for
+        noise fixed in advance: the promise is the budget, against the parties that
+        `secagg.privacy.against` names. None: the session has no budget.
     convicted : tuple of int, ascending
         Clients that the verdicts of the result name, of all attempts at the round.
     """

@@ -96,7 +96,7 @@ async def take_part(
     spending : PrivacyLedger, optional
         Ledger of this client's data, whatever the session. A sum without room in the budget,
         or without noise, raises `BudgetSpent` before the training. The error has the rounds
-        that this member completed before.
+        that this member completed before. See `PrivacyLedger` for the parties.
     one_shot_policy : OneShotPolicy, optional
         Demands on one-shot sums, with trusted `helpers`. None: a request for a report raises
         ParameterError.

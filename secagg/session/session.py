@@ -57,7 +57,8 @@ class Session:
         Policy of the members, for verdicts; see `Server`.
     budget : Budget, optional
         Privacy that all attempts at all rounds may spend; a round that would spend more raises
-        `BudgetSpent`. The members do not rely on it: each has a ledger, see `take_part`.
+        `BudgetSpent`. The members do not rely on it, since the server keeps it: each has a
+        ledger, see `take_part`.
     on_event : iterable of callables
         Functions of an event, called with every event.
     clock : Clock, optional
@@ -159,6 +160,7 @@ class Session:
     def spent(self) -> Loss:
         """Privacy that the attempts have spent: sums, and failed attempts of known survivors.
 
+        A meter, for noise fixed in advance; see `RoundFinished.epsilon`.
         Without a budget, attempts without noise do not count.
         """
         return self._expenses.loss

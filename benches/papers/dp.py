@@ -141,11 +141,13 @@ TABLE = Table(
         *(Row(NOTHING.format(data), data, partial(_nothing, data)) for data in DATA),
     ),
     note="`DPFedMF`, after an idea of Hua et al. 2015: the items of the model are (ε, "
-    "1e-5)-differentially private for a user's whole history, with all users in every round. "
-    "*central*: a trusted server adds the noise. *distributed*: the users add a share each, "
-    "under secure aggregation. The heads are ridge regressions of the users on their own "
-    "residuals, genres and year (penalty 20). They are never sent and cost no ε. All settings "
-    "are the defaults, for every ε and both data sets. " + CHOSEN + " The choice is not "
+    "1e-5)-differentially private for a user's whole history, against whoever gets them, with "
+    "all users in every round. *central*: a trusted server adds the noise. *distributed*: the "
+    "users add a share each, under secure aggregation. The heads are ridge regressions of the "
+    "users on their own residuals, genres and year (penalty 20). They are never sent and cost "
+    "no ε. All settings are the defaults, for every ε and both data sets. "
+    + CHOSEN
+    + " The choice is not "
     "accounted for. Basu's figure 6.1 has another task and mechanism: a classifier of iris "
     "flowers, with noise on the data; this curve is that of the recommender. Of Hua et al. "
     "only the abstract was available, so their figures are not compared. 80/20 split, "

@@ -125,13 +125,13 @@ TABLE = Table(
         ),
     ),
     note="Each user's ratings are split 60/20/20, as in table fcf-2. Everything released is "
-    "(ε, 1e-5)-differentially private for adding or removing a user: the choice of the items "
-    "takes 5 % of the budget, λ depends on public numbers alone. The noise is central: one "
-    "party adds it to the exact sum. Distributed noise has the same size. The exact row needs "
-    "6.9 M numbers of a user, and 1,000 items 0.5 M. The part for the choice of items, λ and "
-    "the numbers of kept items were chosen on validation ratings of a split of seed 1000. Its "
-    "training part overlaps with every test part. These choices are not accounted "
-    "for. Nothing was chosen on the other four sets. Peeling knows how users scale what they "
-    "send. It looks for profiles of "
+    "(ε, 1e-5)-differentially private for adding or removing a user, against whoever gets it: "
+    "the choice of the items takes 5 % of the budget, λ depends on public numbers alone. The "
+    "noise is central: one trusted party adds it to the exact sum. Distributed noise has the "
+    "same size. The exact row needs 6.9 M numbers of a user, and 1,000 items 0.5 M. The part "
+    "for the choice of items, λ and the numbers of kept items were chosen on validation "
+    "ratings of a split of seed 1000. Its training part overlaps with every test part. These "
+    "choices are not accounted for. Nothing was chosen on the other four sets. Peeling knows "
+    "how users scale what they send. It looks for profiles of "
     f"{', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} items among all 1,682.",
 )

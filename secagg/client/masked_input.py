@@ -15,7 +15,7 @@ from secagg import _fast
 from secagg._check import is_integer
 from secagg._threads import in_slices
 from secagg.encoding import Entropy, FixedPoint, Lanes, Vector
-from secagg.encoding.pieces import FixedPointPieces, Whole, check_encoded
+from secagg.encoding.pieces import FixedPointPieces, Whole, check_encoded, check_largest
 from secagg.errors import ParameterError
 from secagg.protocol.masks import MaskSum
 from secagg.protocol.shape import Shape
@@ -76,6 +76,8 @@ class Input:
         else:
             values, clipped = encoding.encode(vector, ring, factor, entropy)
             check_encoded(values, ring)
+            if params.noise is not None:  # which is for elements of this size
+                check_largest(values, ring, encoding.max_encoded * factor)
             self._pieces = Whole(values, clipped)
         size = self._pieces.values.size
         if size != wanted:

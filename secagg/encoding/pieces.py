@@ -82,6 +82,18 @@ def check_encoded(values: Lanes, ring: Ring) -> None:
         )
 
 
+def check_largest(values: Lanes, ring: Ring, largest: int) -> None:
+    """Raise `ParameterError` if an element exceeds an encoding's bound, which noise fits."""
+    elements = values.copy()
+    ring.reduce(elements)
+    centred = ring.centre(elements)
+    if centred.size and max(int(centred.max()), -int(centred.min())) > largest:
+        raise ParameterError(
+            "the encoding made an element beyond its max_encoded, for which the noise is "
+            "planned; let its encode clip elements, or declare a larger max_encoded"
+        )
+
+
 def check_lanes(total: Lanes, ring: Ring) -> None:
     """Raise `ParameterError` for a sum of another dtype than the ring's dtype."""
     if total.dtype != ring.dtype:

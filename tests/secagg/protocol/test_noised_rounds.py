@@ -29,6 +29,7 @@ from secagg import (
     simulate_round,
 )
 from secagg.client.inputs import Outcome, send_input
+from secagg.encoding import Entropy, Lanes, Ring, Vector
 from secagg.protocol import NEXT
 from secagg.protocol.messages import (
     ConsistencyRequest,
@@ -370,6 +371,37 @@ def test_privacy_is_spent_once_and_before_the_input_leaves() -> None:
     assert isinstance(sent.error, ParameterError)
     assert (account.seen, account.room) == ([Phase.MASKED_INPUT], 0)
     assert client.phase is Phase.UNMASKING
+
+
+class Unbounded(Integers):
+    """Encoding of an application that clips nothing, although it declares a bound."""
+
+    def encode(
+        self, vector: Vector, ring: Ring, weight: int = 1, entropy: Entropy = bytes
+    ) -> tuple[Lanes, int]:
+        return ring.residues(weight * vector.astype(np.int64)), 0  # type: ignore[return-value]
+
+    def canonical(self) -> bytes:
+        return b"unbounded"
+
+
+@pytest.mark.parametrize("wrapped", [{"modulus_bits": 40}, {"modulus": 999_983}], ids=str)
+@pytest.mark.parametrize("element", [7, -7, 8, -8])
+def test_element_beyond_the_bound_of_the_noise_sends_zeros(
+    wrapped: dict[str, int], element: int
+) -> None:
+    """The noise is planned for elements up to ±7, with a weight up to 3 times as much."""
+    account = Account()
+    changes = {"encoding": Unbounded(7), "max_weight": 3, **wrapped}
+    cohort, client = accounting(account, **changes)
+    vector = np.array([0, element, 0, 1])
+
+    def send(x: np.ndarray, w: int | None, *_: object) -> bytes:
+        return client.answer(cohort.inbox[2], x, w)
+
+    _, sent = send_input(send, Outcome(vector, 3), client.params)
+    assert isinstance(sent.error, ParameterError) == (abs(element) > 7)
+    assert account.room == 0
 
 
 @pytest.mark.parametrize("error", [JournalError("full disk"), KeyboardInterrupt()])

@@ -15,6 +15,7 @@ from secagg.cli.records import Spent
 from secagg.errors import ParameterError
 from secagg.graph.graph import CORRUPT
 from secagg.privacy import Budget, PrivacyLedger
+from secagg.privacy.ledger import Unit
 
 BudgetDelta = Annotated[
     float | None,
@@ -30,6 +31,7 @@ def open_spending(
     active: bool,
     option: str = "--ledger",
     colluders: int | None = None,
+    unit: Unit = "client",
 ) -> PrivacyLedger | None:
     """Return the ledger of the options, or None; print what is spent, and against whom.
 
@@ -43,6 +45,8 @@ def open_spending(
         Option of the file.
     colluders : int, optional
         Most clients that this client expects to collude. None: the part of `ClientPolicy`.
+    unit : "client" or "record"
+        See `PrivacyLedger`.
     """
     if path is None and epsilon is None and delta is None:
         return None
@@ -51,7 +55,7 @@ def open_spending(
             f"--budget and {option} need each other, and --delta needs both: a client without "
             "a file forgets at its end what it has spent"
         )
-    ledger = PrivacyLedger(path, Budget(epsilon, DELTA if delta is None else delta))
+    ledger = PrivacyLedger(path, Budget(epsilon, DELTA if delta is None else delta), unit=unit)
     follows = "follows the protocol; with --registry, against a server that lies, too"
     does = "does anything, since all sums are active" if active else follows
     some = f"{CORRUPT:g} of the clients" if colluders is None else counted(colluders)

@@ -109,7 +109,7 @@ def check(
     """
     with command():
         policy = policy_of(min_count, min_sites, records_per_parameter)
-        site = site_of(plan, data, policy, statistics.Ledger(ledger))
+        site = site_of(read_plan(plan), data, policy, statistics.Ledger(ledger))
         records, study = site.records, statistics.Study(site.plan)
         columns = {
             name: {

@@ -256,7 +256,8 @@ def join(
         Path | None,
         file_option(
             "Ledger of what the studies have spent; made if missing. Give all studies over the "
-            "same records the same file, and never copy, restore or delete it."
+            "same records the same file, one for each unit, and never copy, restore or delete "
+            "it."
         ),
     ] = None,
     require_hybrid: RequireHybrid = False,
@@ -279,11 +280,13 @@ def join(
         log_as(log, json=log_json)
         policy = policy_of(min_count, min_sites, records_per_parameter)
         kept = open_ledger(ledger)
+        agreed = read_plan(plan)
         spending = open_spending(
             privacy_ledger, budget, delta,
             active=registry is not None, option="--privacy-ledger", colluders=colluders,
+            unit="client" if agreed.privacy is None else agreed.privacy.ledger_unit,
         )  # fmt: skip
-        site = site_of(plan, data, policy, kept, spending)
+        site = site_of(agreed, data, policy, kept, spending)
         answers = _Answers(site)
         done, hint = attend(
             url, client, answers, identity, registry, helpers, authority, patience,

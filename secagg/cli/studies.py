@@ -177,16 +177,15 @@ def _write(path: Path, content: str) -> None:
 
 
 def site_of(
-    plan: Path,
+    plan: Plan,
     data: Path,
     policy: SitePolicy,
     ledger: Ledger,
     spending: PrivacyLedger | None = None,
 ) -> Site:
     """Return a site, after the whole table was read and judged."""
-    agreed = read_plan(plan)
     refuse_device(data)
-    return statistics.Site(data, agreed, policy=policy, ledger=ledger, spending=spending)
+    return statistics.Site(data, plan, policy=policy, ledger=ledger, spending=spending)
 
 
 def policy_of(min_count: int, min_sites: int, records_per_parameter: int) -> SitePolicy:

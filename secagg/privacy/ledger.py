@@ -8,19 +8,22 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec.structs import asdict, replace
 
 from secagg._check import check_kind
 from secagg._files import locked, replace_file
-from secagg.errors import JournalError, ParameterError
+from secagg._secrets import process
+from secagg.errors import JournalError, LocalProtocolError, ParameterError
 from secagg.oneshot import OneShotParams
 from secagg.privacy.budget import Budget
 from secagg.privacy.loss import Loss
 from secagg.privacy.record import Record
 from secagg.protocol import RoundParams
 
+Unit: TypeAlias = Literal["client", "record"]
 _KIND = "secagg privacy ledger 1"
 
 
@@ -39,33 +42,42 @@ class PrivacyLedger:
     Parameters
     ----------
     path : str or path, or None
-        File in an existing folder; a new file is made. None: in the memory of this process.
+        File in an existing folder; a new file is made. None: in the memory of this process. A
+        fork of the process cannot use this ledger.
     budget : Budget
         Budget of the client. A file keeps the budget of the first call.
+    unit : "client" or "record"
+        Whose loss is added up: of all data of the client, replaced by zeros, or of a single
+        record, added or removed. `Loss.of` gives losses of a client; a study of
+        `secagg.statistics` has either unit. A file keeps the unit of the first call.
 
     Raises
     ------
     ParameterError
-        An argument is invalid, or the file has another budget.
+        An argument is invalid, or the file has another budget or unit.
     JournalError
         The file cannot be read or written, was altered, cut short or copied, or is no ledger.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, budget: Budget) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str] | None, budget: Budget, *, unit: Unit = "client"
+    ) -> None:
         if path is not None:
             check_kind("the ledger's path", path, (str, os.PathLike), "a str, a path or None")
         check_kind("budget", budget, Budget, "a secagg.privacy.Budget")
-        self.budget = budget
+        if unit not in get_args(Unit):
+            raise ParameterError(f"unit is {unit!r}; take one of {get_args(Unit)}")
+        self.budget, self.unit = budget, unit
         self._path = None if path is None else Path(path).absolute()
-        self._busy = threading.Lock()
-        self._known = _Content(epsilon=budget.epsilon, delta=budget.delta)
+        self._busy, self._process = threading.Lock(), process()
+        self._known = _Content(epsilon=budget.epsilon, delta=budget.delta, unit=unit)
         with self._whole():
             if self._path is not None and not self._path.exists():
                 replace_file(self._path, _bytes(self._path, self._known), private=True)
             self._known = self._read()
 
     def __repr__(self) -> str:
-        return f"<PrivacyLedger: {self._known.sums:,} sums, {self.budget}>"
+        return f"<PrivacyLedger: {self._known.sums:,} sums, {self.budget}, each {self.unit}>"
 
     @property
     def spent(self) -> Loss:
@@ -84,11 +96,11 @@ class PrivacyLedger:
 
         The answer follows from public parameters alone, so a client may decline in the open.
         """
-        return self.budget.allows(self.spent + _loss(cost))
+        return self.budget.allows(self.spent + self._loss(cost))
 
     def check(self, cost: RoundParams | OneShotParams | Loss) -> None:
         """Raise `BudgetSpent` unless the budget has room for another sum; nothing is spent."""
-        loss = _loss(cost)
+        loss = self._loss(cost)
         with self._whole():
             known = self._read()
         self.budget.check(known.loss, known.sums, loss)
@@ -102,16 +114,21 @@ class PrivacyLedger:
         Parameters
         ----------
         cost : RoundParams, OneShotParams or Loss
-            Parameters of the sum, with the loss ``Loss.of(cost)``, or a loss of the caller's.
+            Parameters of the sum, with the loss ``Loss.of(cost)``, or a loss of the caller's,
+            of this ledger's unit.
 
         Raises
         ------
         BudgetSpent
             The budget has no room for this sum. Nothing was spent, so send nothing.
+        ParameterError
+            `cost` are parameters, whose loss is of a client, and the unit is "record".
+        LocalProtocolError
+            The ledger is in memory, and this process is a fork.
         JournalError
             The file cannot be read or written. Send nothing: the loss may be spent or not.
         """
-        loss = _loss(cost)
+        loss = self._loss(cost)
         with self._whole():
             known = self._read()
             self.budget.check(known.loss, known.sums, loss)
@@ -124,6 +141,11 @@ class PrivacyLedger:
     @contextmanager
     def _whole(self) -> Iterator[None]:
         """Keep threads and processes out, and turn errors of the file into `JournalError`."""
+        if self._path is None and self._process != process():  # before a lock of the parent
+            raise LocalProtocolError(
+                "this ledger was copied into another process by a fork, and both would spend "
+                "its budget; give PrivacyLedger a path, or make it in the process that uses it"
+            )
         with self._busy:
             if self._path is None:
                 yield
@@ -151,11 +173,24 @@ class PrivacyLedger:
                 f"the ledger {self._path} has a budget of epsilon {found.epsilon:g} and delta "
                 f"{found.delta:g}; pass this budget"
             )
+        if found.unit != self.unit:
+            raise ParameterError(
+                f"the ledger {self._path} adds up the losses of each {found.unit}, not of each "
+                f"{self.unit}; take another file, one for each unit"
+            )
         return found
 
-
-def _loss(cost: RoundParams | OneShotParams | Loss) -> Loss:
-    return cost if isinstance(cost, Loss) else Loss.of(cost)
+    def _loss(self, cost: RoundParams | OneShotParams | Loss) -> Loss:
+        """Return the loss of a sum for this ledger's unit."""
+        if isinstance(cost, Loss):
+            return cost
+        loss = Loss.of(cost)
+        if self.unit != "client":
+            raise ParameterError(
+                "the parameters of a sum give the loss of a client, and this ledger adds up "
+                f"the losses of each {self.unit}; take another ledger, with unit='client'"
+            )
+        return loss
 
 
 class _Content(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -167,6 +202,7 @@ class _Content(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     epsilon: float
     delta: float
+    unit: Unit
     sums: int = 0
     kind: str = _KIND
     folder: int = 0

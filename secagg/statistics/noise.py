@@ -19,11 +19,14 @@ from numpy.typing import NDArray
 from secagg._check import check_integer, check_kind
 from secagg.encoding import Integers
 from secagg.errors import ParameterError
+from secagg.graph.graph import Adversary, lowest_complete
 from secagg.oneshot import OneShotParams
 from secagg.privacy import Loss
+from secagg.privacy.ledger import Unit as LedgerUnit
 from secagg.privacy.sensitivity import square_of
 from secagg.protocol import RoundParams
 from secagg.protocol.noise import Noise
+from secagg.protocol.shape import Security
 from secagg.statistics.columns import Real, decimal_text, exact
 from secagg.statistics.layout import Exact, Field, Step
 
@@ -114,15 +117,18 @@ class Privacy:
         return Noise(Fraction(SIGMA), self.colluders or 0)
 
     def of(self, params: OneShotParams | RoundParams) -> bool:
-        """Return whether a sum has the declared noise, and as many noises at most."""
+        """Return whether a sum has the declared noise, and as many noises at most.
+
+        Colluders who reach the threshold would rebuild a site's masks, and no other site's part
+        of the noise would hide the vector.
+        """
         if params.noise != self.noise or isinstance(params, OneShotParams) != self.by_helpers:
             return False
         if isinstance(params, OneShotParams):
             return params.seeds == self.noises
-        # on a graph no site counts the sites of a sum
-        return (
-            params.neighbours is None and self.least(params.n_clients) <= params.min_survivors
-        )
+        if params.neighbours is not None or _exposes(params):
+            return False  # on a graph no site counts the sites of a sum
+        return self.least(params.n_clients) <= params.min_survivors
 
     @property
     def by_helpers(self) -> bool:
@@ -132,6 +138,16 @@ class Privacy:
     def least(self, n: int) -> int:
         """Return m, the fewest sites of a sum of n sites at most by the four exchanges."""
         return math.ceil(n / exact("noises", self.noises)) + (self.colluders or 0)
+
+    def threshold(self, n: int, security: Security) -> int:
+        """Return the least threshold of n sites by the four exchanges that c do not reach."""
+        adversary: Adversary = "semi-malicious" if security == "active" else "semi-honest"
+        return lowest_complete(n, self.colluders or 0, adversary)
+
+    @property
+    def ledger_unit(self) -> LedgerUnit:
+        """Unit of a `secagg.privacy.PrivacyLedger` of this unit: there a site is a client."""
+        return "record" if self.unit == "record" else "client"
 
     @property
     def rho(self) -> float:
@@ -156,14 +172,11 @@ class Privacy:
         """Return what the noise protects, in a sentence."""
         whom = "each record" if self.unit == "record" else "all records of each site together"
         private = f"(ε = {self.epsilon}, δ = {self.delta})-differential privacy"
-        if self.by_helpers:
-            whose = "as long as too few helpers collude with the server"
-        else:
-            whose = (
-                f"as long as at most {self.colluders} sites collude with the server, and sums "
-                "are active or the server follows the protocol"
-            )
-        return f"Noise gives {whom} {private}, also against the server, {whose}."
+        who = "too few helpers" if self.by_helpers else f"at most {self.colluders} sites"
+        return (
+            f"Noise gives {whom} {private}, also against the server, as long as {who} collude "
+            "with the server, and sums are active or the server follows the protocol."
+        )
 
 
 def scale(privacy: Privacy, one: Field, rho: float, norm: float, largest: int) -> Field:
@@ -234,6 +247,11 @@ def shown(count: Fraction) -> float:
     return max(0.0, float(count))
 
 
+def _exposes(params: RoundParams) -> bool:
+    """Return whether the noise's colluders can rebuild the masks of all pairs of sites."""
+    return params.neighbours is None and Loss.of(params).exposure >= 1
+
+
 def check_noise(privacy: Privacy | None, params: OneShotParams | RoundParams | None) -> None:
     """Raise `ParameterError` unless a sum has the noise that a plan declares.
 
@@ -250,6 +268,13 @@ def check_noise(privacy: Privacy | None, params: OneShotParams | RoundParams | N
         raise ParameterError(
             f"the plan has noise, which helpers add to one-shot sums, {privacy.noises} times; "
             "take such a way to sum with such helpers, or plan Privacy(noises=…, colluders=…)"
+        )
+    if isinstance(params, RoundParams) and params.noise == privacy.noise and _exposes(params):
+        n = params.n_clients
+        raise ParameterError(
+            f"the plan has noise for {privacy.colluders} sites that collude, and they can "
+            f"rebuild the masks of a sum with threshold {params.threshold} of {n}; take "
+            f"threshold {privacy.threshold(n, params.security)} or more"
         )
     raise ParameterError(
         f"the plan has noise, which the sites of four exchanges add, and {privacy.colluders} "

@@ -135,9 +135,20 @@ def round_params(
         all_pairs = partial(
             suggest, length=step.length, encoding=step.encoding, neighbours=None
         )
+
+        def masked(size: int) -> RoundParams:
+            """Return exact sums whose masks the noise's colluders cannot rebuild."""
+            least = max(all_pairs(size).threshold, privacy.threshold(size, security))
+            return all_pairs(size, threshold=min(size, least))
+
         # the same in all steps, as a session demands
-        least = max(privacy.least(n), study.plan.min_sites, all_pairs(n).min_survivors)
-        params = all_pairs(most, noise=privacy.noise, min_survivors=min(n, least))
+        least = max(privacy.least(n), study.plan.min_sites, masked(n).min_survivors)
+        params = all_pairs(
+            most,
+            noise=privacy.noise,
+            min_survivors=min(n, least),
+            threshold=masked(most).threshold,
+        )
     check_noise(privacy, params)
     return params
 

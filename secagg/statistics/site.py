@@ -19,7 +19,7 @@ from secagg.privacy import Loss, PrivacyLedger
 from secagg.protocol import RoundParams
 from secagg.session.wire import read_name
 from secagg.statistics.ledger import Ledger, refusal
-from secagg.statistics.noise import NoisedStep, check_noise
+from secagg.statistics.noise import NoisedStep, Privacy, check_noise
 from secagg.statistics.plan import Plan
 from secagg.statistics.records import Records
 from secagg.statistics.study import Study
@@ -63,9 +63,11 @@ class SitePolicy:
 class Site:
     """Site of a study, the `train` of `secagg.session.take_part`.
 
-    The whole table is read and judged first. The site answers the steps of the agreed plan
-    only, and computes what a step asks for from the sums before. Whether the site answers
-    depends on plan and message alone, never on the table.
+    The whole table is read and judged first, before anything is sent: text or an infinite
+    number in a column of numbers raises, and so do more records than the plan's `max_records`.
+    So the absence of a site can say that the table does not fit. The site answers the steps of
+    the agreed plan only, and computes what a step asks for from the sums before. Whether the
+    site answers a step depends on plan and message alone, never on the table.
 
     Parameters
     ----------
@@ -78,13 +80,16 @@ class Site:
     ledger : Ledger, optional
         Plans and answers of this table. Without a ledger a restarted site cannot go on.
     spending : PrivacyLedger, optional
-        Account of the privacy that all studies over this table spend, of each record or of all
-        records together, as the plans' `unit` says. A study without noise is then refused.
+        Account of the privacy that all studies over this table spend. The account's unit is
+        "record" for plans of this `unit`, and "client" for plans of the unit "site". A study
+        without noise is then refused. Against a server that lies the account holds if the sums
+        are active.
 
     Raises
     ------
     ParameterError
-        The table does not fit the plan, or the policy or the ledger rejects the plan.
+        The table does not fit the plan, the policy or the ledger rejects the plan, or
+        `spending` has another unit.
     """
 
     each_attempt: ClassVar[bool] = True
@@ -101,6 +106,8 @@ class Site:
         spending: PrivacyLedger | None = None,
     ) -> None:
         (policy or SitePolicy()).check(plan)
+        if spending is not None and plan.privacy is not None:
+            _check_unit(plan.privacy, spending)
         self.plan, self.records = plan, Records.read(table, plan.columns)
         if plan.privacy is not None and self.records.size > plan.privacy.max_records:
             raise ParameterError(
@@ -165,6 +172,16 @@ class Site:
             if self._spending is not None:
                 self._spending.spend(_loss(study, params))
         return study.vector(self.records)
+
+
+def _check_unit(privacy: Privacy, spending: PrivacyLedger) -> None:
+    """Raise `ParameterError` unless a ledger adds up the losses of a plan's unit."""
+    if spending.unit != privacy.ledger_unit:
+        raise ParameterError(
+            f"the privacy ledger adds up the losses of each {spending.unit}, and the plan has "
+            f"noise for each {privacy.unit}; pass another PrivacyLedger, with "
+            f"unit={privacy.ledger_unit!r}"
+        )
 
 
 def _loss(study: Study, params: Params | None) -> Loss:

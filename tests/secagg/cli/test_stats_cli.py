@@ -200,7 +200,8 @@ def test_site_with_a_spent_budget_declines(folder, monkeypatch):
     (folder / "plan.toml").write_text(noised.plan.to_toml(), "utf-8")
     create_identity(folder / "a.pem")
     params = round_params(noised, 12, b"study", security="active")
-    PrivacyLedger("a.privacy", Budget(2, 1e-6)).spend(noised.step.loss(params))
+    budget = Budget(2, 1e-6)
+    PrivacyLedger("a.privacy", budget, unit="record").spend(noised.step.loss(params))
     checks, policies = [], []
 
     async def taken(url, name, train, policy, **_):
@@ -218,6 +219,11 @@ def test_site_with_a_spent_budget_declines(folder, monkeypatch):
     assert policies == [ClientPolicy(colluders=1)]
     assert json.loads(ran.stdout)["spent"]["sums"] == 1
     assert invoke(*join, "--budget", 2).exit_code == 2
+    # a ledger of a whole site's losses is another file
+    PrivacyLedger("site.privacy", budget)
+    ran = invoke(*join, "--budget", 2, "--privacy-ledger", "site.privacy")
+    assert (ran.exit_code, len(checks)) == (2, 1)
+    assert "site.privacy" in ran.stderr
 
 
 @pytest.mark.parametrize("way", ["plain", "secagg", "one-shot"])

@@ -242,6 +242,31 @@ def test_budget_of_the_file_stays(path):
         PrivacyLedger(path, Budget(3, 1e-6))
 
 
+def test_unit_of_the_file_stays(path):
+    with pytest.raises(ParameterError):
+        PrivacyLedger(path, BUDGET, unit="record")
+    records = PrivacyLedger(path.with_name("records.ledger"), BUDGET, unit="record")
+    records.spend(LOSS)
+    with pytest.raises(ParameterError):
+        PrivacyLedger(path.with_name("records.ledger"), BUDGET)
+    # the loss of parameters is a client's
+    params = plan(9, 20, norm=1, epsilon=2, delta=1e-6, rounds=20, colluders=2).params()
+    for use in (records.allows, records.check, records.spend):
+        with pytest.raises(ParameterError):
+            use(params)
+    assert records.sums == 1
+    with pytest.raises(ParameterError):
+        PrivacyLedger(None, BUDGET, unit="site")
+
+
+def test_check30_ledger_in_memory_is_not_doubled_by_a_fork():
+    ledger = PrivacyLedger(None, BUDGET)
+    for use in (lambda: ledger.spend(LOSS), lambda: ledger.allows(LOSS), lambda: ledger.sums):
+        assert in_fork(os.fork, use) == "LocalProtocolError"
+    ledger.spend(LOSS)
+    assert ledger.sums == 1
+
+
 def test_folder_that_is_missing(tmp_path):
     with pytest.raises(JournalError):
         PrivacyLedger(tmp_path / "none" / "privacy.ledger", BUDGET)

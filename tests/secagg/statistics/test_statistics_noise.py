@@ -15,7 +15,7 @@ from effort import examples
 from secagg import Noise, ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.noise import blocks
-from secagg.privacy import Budget, PrivacyLedger
+from secagg.privacy import Budget, Loss, PrivacyLedger
 from secagg.session.wire import AttemptName, write_name
 from secagg.simulate import simulate_round, temporary_journals
 from secagg.statistics import (
@@ -180,8 +180,8 @@ def one_field(study: Study, name: str) -> Any:
 def test_ledger_of_privacy_ends_the_studies_of_a_table(unit: Any) -> None:
     pytest.importorskip("dp_accounting")
     table = {"x": range(60), "g": [*"ab"] * 30}
-    spending = PrivacyLedger(None, Budget(2.0, 1e-6))
     privacy = replace(BY_SITES, unit=unit, max_records=100)
+    spending = PrivacyLedger(None, Budget(2.0, 1e-6), unit=privacy.ledger_unit)
     for name in "ab":  # a plan for ε = 2 spends less, by a tighter bound, but more than half
         plan = replace(PLAN, name=name, privacy=privacy)
         site, study, squares = Site(table, plan, spending=spending), Study(plan), 0.0
@@ -214,14 +214,14 @@ def test_step_that_is_refused_for_the_budget_is_not_answered() -> None:
     first, second = (
         round_params(study, 12, name, security="active") for name in (b"first", b"second")
     )
-    spent = PrivacyLedger(None, Budget(2.0, 1e-6))
+    spent = PrivacyLedger(None, Budget(2.0, 1e-6), unit="record")
     while spent.allows(cost := study.step.loss(first)):
         spent.spend(cost)
     with pytest.raises(RemoteProtocolError) as caught:
         Site(table, plan, ledger=ledger, spending=spent)(study.message(), first)
     assert caught.value.check == "budget"
     ledger.check(Plan("other", {"x": Number(0, 50)}, [Moments("x")]))
-    left = PrivacyLedger(None, Budget(2.0, 1e-6))
+    left = PrivacyLedger(None, Budget(2.0, 1e-6), unit="record")
     Site(table, plan, ledger=ledger, spending=left)(study.message(), second)
     assert left.sums == 1
 
@@ -271,6 +271,73 @@ def test_site_refuses_four_exchanges_without_the_noise() -> None:
     less = Study(replace(plan, privacy=replace(BY_SITES, noises=1)))
     with pytest.raises(ParameterError):  # no sum of 12 sites has so little noise
         round_params(less, 12, b"study", security="active")
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+@pytest.mark.parametrize(
+    ("n", "colluders", "noises"),
+    [
+        (12, 3, "1.5"),
+        (5, 3, "2.5"),
+        (12, 8, 4),
+        (12, 9, 4),
+        (10, 6, 3),
+        (10, 7, 4),
+        (30, 15, 2.5),
+    ],
+)
+def test_the_colluders_of_a_plan_do_not_reach_the_threshold(
+    security: Any, n: int, colluders: int, noises: Any
+) -> None:
+    """Neither in the first step nor later, when only the sites of the first step are left."""
+    plan = replace(PLAN, privacy=replace(BY_SITES, noises=noises, colluders=colluders))
+    study = Study(plan)
+    params = round_params(study, n, b"study", security=security)
+    m = params.min_survivors
+    later = round_params(study, n, b"study", security=security, sites=m)
+    for one in (params, later):
+        assert one.min_survivors == m
+        # t colluders open a secret; in an active round n + c < 2t, or two lists are opened
+        reach = colluders if security == "semi-honest" else (one.n_clients + colluders) // 2
+        assert reach < one.threshold <= m
+        assert Loss.of(one).exposure == 0
+
+
+@pytest.mark.parametrize(
+    ("security", "n", "colluders", "reached"),
+    [("semi-honest", 12, 9, 9), ("active", 12, 8, 10), ("active", 5, 3, 4)],
+)
+def test_site_refuses_a_threshold_that_the_colluders_reach(
+    security: Any, n: int, colluders: int, reached: int
+) -> None:
+    plan = replace(PLAN, privacy=replace(BY_SITES, noises=4, colluders=colluders))
+    study, site = Study(plan), Site({"x": range(60), "g": [*"ab"] * 30}, plan)
+    params = round_params(study, n, b"study", security=security)
+    reaching = replace(params, threshold=reached, min_survivors=int(params.min_survivors))
+    with pytest.raises(RemoteProtocolError, match=f"threshold {reached} of {n}") as caught:
+        site(study.message(), reaching)
+    assert caught.value.check == "noise"
+    site(study.message(), params)
+
+
+def test_more_colluders_than_a_threshold_bears_raise() -> None:
+    plan = replace(PLAN, privacy=replace(BY_SITES, noises=9, colluders=4))
+    with pytest.raises(ParameterError):
+        round_params(Study(plan), 5, b"study", security="semi-honest")
+
+
+def test_a_ledger_of_privacy_adds_up_a_single_unit() -> None:
+    table = {"x": range(60), "g": [*"ab"] * 30}
+    for unit, other in (("record", "client"), ("site", "record")):
+        plan = replace(PLAN, privacy=replace(BY_SITES, unit=unit, max_records=100))
+        with pytest.raises(ParameterError):
+            Site(table, plan, spending=PrivacyLedger(None, Budget(2.0, 1e-6), unit=other))
+
+
+@pytest.mark.parametrize("privacy", [PRIVACY, BY_SITES], ids=["helpers", "sites"])
+def test_the_text_of_a_plan_says_which_servers_the_noise_withstands(privacy: Any) -> None:
+    said = "sums are active or the server follows the protocol."
+    assert said in " ".join(str(replace(PLAN, privacy=privacy)).split())
 
 
 def test_unknown_names_in_weights_raise() -> None:

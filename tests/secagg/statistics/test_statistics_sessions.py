@@ -152,7 +152,7 @@ def test_site_judges_and_spends_each_attempt(security: Any) -> None:
     """Each attempt has noise of its own; a server that may lie gets a single attempt."""
     active = security == "active"
     registry = Registry({u: make_identity(u).public for u in range(N)}) if active else None
-    spending = [PrivacyLedger(None, Budget(9, 1e-3)) for _ in range(N)]
+    spending = [PrivacyLedger(None, Budget(9, 1e-3), unit="record") for _ in range(N)]
 
     async def member(session: Session, u: int) -> None:
         site = Site(TABLES[u], NOISED, spending=spending[u])

@@ -8,9 +8,10 @@ back late changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from secagg.collect.database import AlteredError, Database, Transaction
 
@@ -24,7 +25,7 @@ class Lease(NamedTuple):
 
     batch: int
     slice: int
-    token: int
+    token: Annotated[int, Meta(ge=0, lt=1 << 62)]
     first: int
     last: int
 

@@ -191,6 +191,17 @@ async def test_altered_rows_are_an_error_that_names_the_database(
             await collected.closer().step(0)
 
 
+async def test_altered_token_of_a_lease_is_an_error(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+        collected.close()
+        with collected.database.transaction() as tx:
+            tx.run("UPDATE secagg_slices SET token = ?", (1 << 63) - 1)
+        with pytest.raises(DatabaseError):
+            await collected.work()
+
+
 async def two_batches(databases: Databases, made: Parties, state: State) -> Collected:
     """Return a collection with two batches in a state, both of three clients."""
     collected = Collected(databases.open(), made)

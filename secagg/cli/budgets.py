@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from msgspec import to_builtins
 
-from secagg.cli.console import Document, counted
+from secagg.cli.console import Document, counted, file_option
 from secagg.cli.lines import fact
 from secagg.cli.planned_noise import DELTA
 from secagg.cli.records import Spent
@@ -17,6 +17,24 @@ from secagg.graph.graph import CORRUPT
 from secagg.privacy import Budget, PrivacyLedger
 from secagg.privacy.ledger import Unit
 
+BudgetEpsilon = Annotated[
+    float | None,
+    typer.Option(
+        metavar="EPS",
+        help="ε that all sums of this client's data may spend together, whatever the "
+        "server. At a sum without room in it, or without noise, the client ends and sends "
+        "no vector. Needs --ledger.",
+        show_default="no budget",
+    ),
+]
+BudgetLedger = Annotated[
+    Path | None,
+    file_option(
+        "Ledger of what the sums have spent; made if missing. Give all clients of the same "
+        "data the same file, and never copy, restore or delete it.",
+        "--ledger",
+    ),
+]
 BudgetDelta = Annotated[
     float | None,
     typer.Option(help="δ of the budget, well below 1 / clients.", show_default="1e-6"),
@@ -32,6 +50,7 @@ def open_spending(
     option: str = "--ledger",
     colluders: int | None = None,
     unit: Unit = "client",
+    helped: bool = False,
 ) -> PrivacyLedger | None:
     """Return the ledger of the options, or None; print what is spent, and against whom.
 
@@ -47,6 +66,8 @@ def open_spending(
         Most clients that this client expects to collude. None: the part of `ClientPolicy`.
     unit : "client" or "record"
         See `PrivacyLedger`.
+    helped : bool
+        True: this client takes part in sums with helpers only.
     """
     if path is None and epsilon is None and delta is None:
         return None
@@ -56,10 +77,12 @@ def open_spending(
             "a file forgets at its end what it has spent"
         )
     ledger = PrivacyLedger(path, Budget(epsilon, DELTA if delta is None else delta), unit=unit)
-    follows = "follows the protocol; with --registry, against a server that lies, too"
+    key = "--identity" if helped else "--registry"
+    follows = f"follows the protocol; with {key}, against a server that lies, too"
     does = "does anything, since all sums are active" if active else follows
     some = f"{CORRUPT:g} of the clients" if colluders is None else counted(colluders)
-    also = f"up to {some}, or fewer helpers than open a sum"
+    few = "fewer helpers than open a sum"
+    also = f"{few} and any clients" if helped else f"up to {some}, or {few}"
     fact(f"budget: holds against {also}, with a server that {does}")
     fact(f"privacy: {spent_in_words(ledger)}")
     return ledger

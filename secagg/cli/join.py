@@ -19,7 +19,14 @@ from secagg.cli.addresses import (
     PlainHttp,
     Url,
 )
-from secagg.cli.budgets import BudgetDelta, open_spending, spent_as_document, spent_in_words
+from secagg.cli.budgets import (
+    BudgetDelta,
+    BudgetEpsilon,
+    BudgetLedger,
+    open_spending,
+    spent_as_document,
+    spent_in_words,
+)
 from secagg.cli.console import (
     Json,
     Log,
@@ -72,24 +79,9 @@ def join(
     colluders: Colluders = None,
     registry: Members = None,
     helpers: HelpersFile = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(
-            metavar="EPS",
-            help="ε that all sums of this client's data may spend together, whatever the "
-            "server. At a sum without room in it, or without noise, the client ends and sends "
-            "no vector. Needs --ledger.",
-            show_default="no budget",
-        ),
-    ] = None,
+    budget: BudgetEpsilon = None,
     delta: BudgetDelta = None,
-    ledger: Annotated[
-        Path | None,
-        file_option(
-            "Ledger of what the sums have spent; made if missing. Give all clients of the same "
-            "data the same file, and never copy, restore or delete it."
-        ),
-    ] = None,
+    ledger: BudgetLedger = None,
     authority: Authority = None,
     patience: Patience = 600.0,
     allow_plain_http: PlainHttp = False,

@@ -11,6 +11,14 @@ import typer
 
 from secagg.cli import addresses
 from secagg.cli import console as options
+from secagg.cli.budgets import (
+    BudgetDelta,
+    BudgetEpsilon,
+    BudgetLedger,
+    open_spending,
+    spent_as_document,
+    spent_in_words,
+)
 from secagg.cli.files import read, read_identity
 from secagg.cli.hosting import one_shot_policy
 from secagg.cli.inputs import read_any
@@ -30,6 +38,8 @@ EXAMPLES = options.examples(
     "--vector v.npy --clip 8 --helpers helpers.json",
     "secagg report https://sums.example:8443 --client alice --identity alice.pem "
     "--vector counts.csv --integers --clip 100000 --helpers helpers.json --min-clients 100",
+    "secagg report https://sums.example:8443 --client alice --identity alice.pem "
+    "--vector v.npy --clip 8 --helpers helpers.json --budget 2 --ledger alice.ledger",
 )
 
 
@@ -64,6 +74,9 @@ def report(
             show_default="the newest",
         ),
     ] = None,
+    budget: BudgetEpsilon = None,
+    delta: BudgetDelta = None,
+    ledger: BudgetLedger = None,
     authority: addresses.Authority = None,
     patience: addresses.Patience = 600.0,
     allow_plain_http: addresses.PlainHttp = False,
@@ -79,6 +92,8 @@ def report(
     """
     with options.command():
         log_as(log, json=log_json)
+        active = identity is not None
+        spending = open_spending(ledger, budget, delta, active=active, helped=True)
         key = None if identity is None else read_identity(identity)
         policy = one_shot_policy(
             helpers,
@@ -118,6 +133,7 @@ def report(
                         name,
                         policy=policy,
                         identity=key,
+                        spending=spending,
                         offer=offer,
                         tls=tls,
                         allow_plain_http=allow_plain_http,
@@ -132,7 +148,12 @@ def report(
 
         with notices():
             digest = asyncio.run(run()).hex()
-        typer.echo(to_json({"parameters": digest}) if as_json else f"stored under {digest}")
+        if as_json:
+            typer.echo(to_json({"parameters": digest} | spent_as_document(spending)))
+            return
+        typer.echo(f"stored under {digest}")
+        if spending is not None:
+            typer.echo(spent_in_words(spending))
 
 
 def _digest(text: str) -> bytes:

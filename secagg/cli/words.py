@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_OPTION = re.compile(r"(\bsecagg (?:helper |identity |stats )?\w+ )?(--[\w-]+)")
+_OPTION = re.compile(r"(\bsecagg (?:helper |identity |stats |collect )?\w+ )?(--[\w-]+)")
 _ASK = "ask the server's operator"
 
 _WORDS: Mapping[str, tuple[str, ...]] = {
@@ -63,7 +63,8 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
         "begin a new session, with new keys of secagg helper keygen",
     ),
     "take parameters with noise=secagg.Noise(sigma), or a client without spending": (
-        f"{_ASK} for noise, secagg serve --epsilon, or leave out --budget",
+        f"{_ASK} for noise, secagg serve --epsilon or secagg collect begin --noise, or leave "
+        "out --budget",
     ),
     "take Study.message()": ("take a file study.bin of secagg stats serve",),
     **{

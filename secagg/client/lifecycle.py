@@ -15,7 +15,7 @@ from secagg._check import as_bytes, check_kind
 from secagg._hedging import Hedged
 from secagg._secrets import Exclusive, without_frames
 from secagg.client import stored
-from secagg.client.spending import Spending
+from secagg.client.spending import Spending, check_spending
 from secagg.client.states import (
     Advertised,
     ClientState,
@@ -52,7 +52,7 @@ class OneLife:
         ledger: CohortLedger | None = None,
         kind: str = "",
         sealing_key: SealingKey | None = None,
-        spending: Spending | None = None,
+        spending: Spending[RoundParams] | None = None,
         entropy: Entropy = os.urandom,
     ) -> None:
         own_id, _ = identify(client_id)
@@ -73,9 +73,7 @@ class OneLife:
                     f"sealing_key is of client {sealing_key.client_id}, and this is client "
                     f"{own_id}; give each client its own"
                 )
-        if spending is not None:
-            what = "an object with check and spend, such as a secagg.privacy.PrivacyLedger"
-            check_kind("spending", spending, Spending, what)
+        check_spending(spending)
         if ledger is not None and params.neighbours is not None:
             raise ParameterError(
                 f"neighbours is {params.neighbours}: a client on a graph sees only its "

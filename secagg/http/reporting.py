@@ -13,6 +13,7 @@ import numpy as np
 from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.client.inputs import Outcome, send_input
+from secagg.client.spending import Spending, check_allowed, check_spending, spend
 from secagg.encoding import Encoding, Vector
 from secagg.errors import LinkError, ParameterError, RemoteProtocolError
 from secagg.http.connection import Connection
@@ -119,6 +120,7 @@ async def send_report(
     *,
     policy: OneShotPolicy,
     identity: Identity | None = None,
+    spending: Spending[OneShotParams] | None = None,
     offer: Offer | None = None,
     encoding: Encoding | None = None,
     tls: ssl.SSLContext | None = None,
@@ -146,6 +148,10 @@ async def send_report(
         `helpers`, and `bounds`, since a client that leaves remembers no earlier bounds.
     identity : Identity, optional
         Signing key. A client with a key reports in sums with ``security="active"`` only.
+    spending : Spending, optional
+        Account of this client's privacy, such as a `secagg.privacy.PrivacyLedger`, for all
+        sums of the same data. Each call spends once, before the report is sent. Another call
+        makes another report, and spends again, also under the same parameters.
     offer : Offer, optional
         Parameters that `get_offer` returned before, for instance with the model on which the
         client trained since. None: the newest parameters.
@@ -164,6 +170,11 @@ async def send_report(
         An argument is invalid, or the parameters fail the policy or do not fit the identity.
         For an invalid vector or weight, after zeros were stored in the client's name; for a
         vector that is no array, before anything is sent.
+    BudgetSpent
+        `spending` has no room for this sum, or the sum has no noise; a ParameterError. No
+        report was sent.
+    JournalError
+        The file of `spending` cannot be read or written. No report was sent.
     RemoteProtocolError
         The parameters are malformed, or the collection rejects the report.
     """
@@ -171,6 +182,7 @@ async def send_report(
     # a mistake in the program, which no number decides: zeros would end the client's only try
     check_kind("vector", vector, np.ndarray, "a 1-d numpy array, numpy.array([…])")
     check_kind("offer", offer, (Offer, type(None)), "a secagg.http.Offer")
+    check_spending(spending)
     async with Connection(
         url,
         identify(client_id)[0],
@@ -191,8 +203,12 @@ async def send_report(
         # first: zeros of a length that the policy rejects could fill the memory
         policy.check(params, endorsements)
         check_signer(params, identity)
+        if (account := spending) is not None:  # before the vector is read
+            await in_thread(lambda: check_allowed(account, params))
         outcome = Outcome(vector, weight)
         (content, clipped), sent = await in_thread(lambda: send_input(write, outcome, params))
+        if account is not None:  # once, also for zeros, and for all copies of these bytes
+            await in_thread(lambda: spend(account, params))
         with naming(params.digest):
             found = await connection.request("POST", reports_path(params), content)
             if found.status_code == 422 and (problem := problem_of(found)) is not None:

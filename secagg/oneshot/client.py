@@ -12,6 +12,7 @@ from secagg._check import check_kind
 from secagg._hedging import Hedged
 from secagg._secrets import without_frames
 from secagg.client.masked_input import Input
+from secagg.client.spending import Spending, check_spending, spend
 from secagg.encoding import Entropy, Vector
 from secagg.encoding.clipping import is_lost, warn_of_losses
 from secagg.errors import ParameterError
@@ -35,6 +36,7 @@ def report(
     identity: Identity | None = None,
     policy: OneShotPolicy | None = None,
     endorsements: Iterable[bytes] = (),
+    spending: Spending[OneShotParams] | None = None,
     entropy: Entropy = os.urandom,
 ) -> bytes:
     """Return a client's report, the only message. Send the report, unchanged, until it arrives.
@@ -59,6 +61,10 @@ def report(
     endorsements : iterable of bytes, optional
         Endorsements of the parameters by all helpers, 64 bytes each and in the helpers' order,
         if the policy has `helpers`; else none.
+    spending : Spending, optional
+        Account of this client's privacy, such as a `secagg.privacy.PrivacyLedger`, for all
+        sums of the same data. Each call spends, before the report exists outside of the call;
+        the same report may be sent again.
     entropy : callable
         Source of secret random bytes: 32 for the seeds, then the encoding's bytes. HPKE draws
         from another source.
@@ -67,13 +73,18 @@ def report(
     ------
     ParameterError
         An argument is invalid or the parameters fail the policy.
+    BudgetSpent
+        `spending` has no room for this sum, or the sum has no noise; a ParameterError.
     MissingExtra
         The installed cryptography lacks ``params.suite``.
     """
+    check_spending(spending)
     made, clipped = write_report(
         vector, params, client_id, weight, identity, policy, endorsements, entropy
     )
     warn_of_losses(params.encoding, clipped, vector.size, is_lost(vector, params.encoding))
+    if spending is not None:  # last of all that can fail
+        spend(spending, params)
     return made
 
 

@@ -63,6 +63,7 @@ class BrowserDoor(CollectorDoor):
     """
 
     what = "report.js"
+    budgeted = False  # a page has no ledger
     _node: Process | None = None
 
     async def _run(self, step: str, **job: Any) -> Any:
@@ -85,7 +86,6 @@ class BrowserDoor(CollectorDoor):
                 NODE, *program, stdin=PIPE, stdout=PIPE, limit=limit
             )
             await self._run("load", source=SOURCE)
-        self._seen = []
         bounds = self._policy.bounds
         assert bounds is not None
         policy = {

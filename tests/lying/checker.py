@@ -32,7 +32,8 @@ class Finding:
         "foreign": the server's run ended in an error that is none of the library's. "oracle":
         something that a server sees depends on a private number. "dropout": an honest client
         dropped out because of a repeated message. "downgrade": a client with an identity was in
-        a sum that is not active.
+        a sum that is not active. "budget": vectors left a client beyond its budget, or without
+        their loss in its ledger.
     door : str
     place : str
         Place of the difference in what was read, or name of the pair of worlds.

@@ -43,6 +43,7 @@ class CollectorDoor(Door):
     """
 
     repeats = ("twice",)
+    budgeted = True
     what = "send_report"
     """Function that the clients call."""
 
@@ -111,8 +112,14 @@ class CollectorDoor(Door):
                 for name, one in told.items()
                 if name in honest
             }
-            await self._ask(u)
+            self._seen = []
+            for _ in range(settings.asked):
+                await self._ask(u)
+            for digest, content in self._seen:
+                self.leaves(u, content, sums[digest][1].params)
             self._note(u, outcome, sums)
+        if settings.sigma is not None:
+            return
         for helpers, accumulator in sums.values():
             if len(accumulator) and accumulator.params.length == LENGTH:
                 show(settled(accumulator, helpers), outcome)
@@ -122,7 +129,6 @@ class CollectorDoor(Door):
 
     async def _ask(self, u: int) -> None:
         """Let a client report; only what it sends is the collector's to see."""
-        self._seen = []
         identity = make_identity(u) if self.keyed else None
         with suppress(Exception):
             offer = await get_offer(self._url, policy=self._policy, patience=5.0)
@@ -135,6 +141,7 @@ class CollectorDoor(Door):
                 private.told_weight,  # type: ignore[arg-type]
                 policy=self._policy,
                 identity=identity,
+                spending=self.ledgers.get(u),
                 offer=offer,
                 patience=5.0,
             )

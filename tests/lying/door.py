@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,8 @@ from lying.liar import Liar
 from lying.walk import leaves
 from oneshot_parties import ram_folder
 from secagg import RemoteProtocolError
-from secagg.oneshot import HelperJournal
+from secagg.oneshot import HelperJournal, OneShotParams
+from secagg.privacy import Budget, Loss, PrivacyLedger
 from secagg.protocol.suites import SuiteName
 
 Vector = NDArray[np.float64]
@@ -23,6 +25,9 @@ VICTIM, LAST = CLIENTS[0], CLIENTS[-1]
 LENGTH = 3
 PROMISED = 3
 """Smallest number of honest clients that every policy here promises its client."""
+BUDGET = Budget(2, 1e-6)
+SIGMA = Fraction(1 << 25)
+"""Noise of which `BUDGET` has room for two sums with the settings of a first sum."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,10 @@ class Settings:
     """None: as the keys of the clients are. False for keyed clients is a downgrade."""
     suite: SuiteName | None = None
     """None: hybrid for keyed clients, who require it in four exchanges; else x25519."""
+    sigma: Fraction | None = None
+    """Noise of the sum, which is then not opened: it would hide the sum of so few clients."""
+    asked: int = 1
+    """Times that each client is asked for a vector under the same parameters."""
 
     def changed(self, **changes: object) -> Settings:
         return replace(self, **changes)  # type: ignore[arg-type]
@@ -209,9 +218,14 @@ class Door:
     training : Training
     journals : list of HelperJournal
         Journals of the helpers of one-shot sums; none at other doors.
+    budgeted : bool
+        True if the harness gives the clients ledgers at this door.
+    ledgers : dict of int to PrivacyLedger
+        Ledgers of the clients; none before `give_ledgers`.
     """
 
     repeats: tuple[str, ...] = ()
+    budgeted = False
 
     def __init__(
         self, name: str, pairs: frozenset[str], *, keyed: bool, one_shot: bool
@@ -219,6 +233,8 @@ class Door:
         self.name = f"{name}, {'keyed' if keyed else 'semi-honest'}"
         self.keyed, self.one_shot, self.pairs = keyed, one_shot, pairs
         self.training = Training()
+        self.ledgers: dict[int, PrivacyLedger] = {}
+        self._left: dict[int, dict[bytes, OneShotParams]] = {}
         self._stack = ExitStack()
         self._folder = self._stack.enter_context(ram_folder())
         paths = [self._folder / f"{j}" for j in range(4 if keyed else 3)] if one_shot else []
@@ -233,6 +249,33 @@ class Door:
     def sum(self, settings: Settings, liar: Liar) -> Outcome:
         """Run one sum; it raises no error of the library."""
         raise NotImplementedError
+
+    def give_ledgers(self) -> None:
+        """Give each client a new ledger, and forget what left until now."""
+        self.ledgers = {u: PrivacyLedger(None, BUDGET) for u in CLIENTS}
+        self._left = {u: {} for u in CLIENTS}
+
+    def take_ledgers(self) -> None:
+        """Let the clients have no ledgers."""
+        self.ledgers = {}
+
+    def leaves(self, client: int, data: bytes, params: OneShotParams) -> None:
+        """Note a masked vector that left a client, for parameters."""
+        if client in self.ledgers:
+            self._left[client][data] = params
+
+    def misspent(self) -> list[int]:
+        """Return the clients whose vectors left beyond the budget, or are not in the ledger.
+
+        The same bytes count once, as they tell nothing new.
+        """
+        found = []
+        for u, ledger in self.ledgers.items():
+            loss = Loss.of(*self._left[u].values())
+            exact = (ledger.sums, ledger.spent.squares) == (len(self._left[u]), loss.squares)
+            if not exact or not BUDGET.allows(loss):
+                found.append(u)
+        return found
 
     def close(self) -> None:
         """Give back folders and threads."""

@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 from lying.checker import Finding
-from lying.search import Search, alone, compare, downgrade, honest, lie, lies, repeat
+from lying.search import Search, alone, compare, downgrade, honest, lie, lies, repeat, spend
 from lying.worlds import PAIRS
 from secagg import ClientPolicy, Identity
 from secagg.client.inputs import Outcome, Sent
@@ -348,6 +348,12 @@ MENDS: dict[str, Mend] = {
         out(lambda fl_ctx, *_: fl_ctx, "secagg.flare.guard:agreed_context"),
         "flare-filter",
         *reads("peer"),
+    ),
+    "budget, collector": Mend(
+        out(nothing, "secagg.http.reporting:spend"),
+        "collector",
+        then(partial(spend, count=0)),
+        is_of("budget"),
     ),
     "C10": Mend(
         out(nothing, "secagg.flower.state:NodeState.check"),

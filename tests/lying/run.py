@@ -30,6 +30,7 @@ from lying.search import (
     lie,
     lies,
     repeat,
+    spend,
     together,
 )
 
@@ -79,6 +80,7 @@ def attack(search: Search, runs: int, seed: int) -> None:
     compare(search)
     repeat(search)
     downgrade(search)
+    spend(search)
     each = len(SIDES)
     lie(search, islice(alone(known), max(0, runs - search.schedules) // each))
     pairs = together(known, seed)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from lying.checker import Finding, judge, same
-from lying.door import CLIENTS, VICTIM, Door, Outcome, Settings, plain_world
+from lying.door import CLIENTS, SIGMA, VICTIM, Door, Outcome, Settings, plain_world
 from lying.liar import Liar, Lie
 from lying.walk import Unbuildable
 from lying.worlds import PAIRS, Pair
@@ -177,6 +177,44 @@ def downgrade(search: Search) -> None:
         if outcome.opened is not None or outcome.trained:
             found = Finding("downgrade", door.name, place, f"weaker {place}")
             search.findings.append(found)
+
+
+def spend(search: Search, count: int = 8) -> None:
+    """Ask clients with budgets for sum after sum, and lie about `count` places of the noise.
+
+    Whatever the parameters say, and however often, no more may leave than the budget allows.
+    In two worlds the budget ends at the same sum.
+    """
+    door = search.door
+    if not door.budgeted:
+        return
+    noised = Settings(sigma=SIGMA)
+    door.training.world, walked = plain_world(), Liar()
+    search.run("a noised sum", noised, walked)
+    known = [one for one in lies(search, walked) if "parameters" in one.place]
+    first = sorted(known, key=lambda one: "noise" not in one.place)  # what a ledger depends on
+    told: list[tuple[Lie, ...]] = [(), *itertools.islice(alone(first), count)]
+    try:
+        for some in told:
+            name = f"budgets: {' and '.join(map(str, some)) or 'no lie'}"
+            door.give_ledgers()
+            search.run(name, noised, Liar(some, CLIENTS, repeats="twice"))
+            search.run(name, noised.changed(asked=2), Liar(some, CLIENTS))
+            search.run(name, noised, Liar())
+            found = (Finding("budget", door.name, f"client {u}", name) for u in door.misspent())
+            search.findings += found
+        for pair in PAIRS:
+            if pair.name not in door.pairs or pair.settings != Settings():
+                continue
+            seen = []
+            for door.training.world in pair.worlds:
+                door.give_ledgers()
+                three = [search.run(pair.name, noised, Liar()) for _ in range(3)]
+                seen.append([one.answers for one in three if one is not None])
+            if seen[0] != seen[1]:
+                search.findings.append(Finding("oracle", door.name, pair.name, str(noised)))
+    finally:
+        door.take_ledgers()
 
 
 def compare(search: Search, pairs: Iterable[Pair] = PAIRS) -> None:

@@ -25,6 +25,7 @@ from oneshot_parties import open_sum
 from secagg import (
     ClientPolicy,
     FixedPoint,
+    Noise,
     Registry,
     RoundParams,
     RoundResult,
@@ -219,6 +220,7 @@ def one_shot_params(
         threshold=2,
         min_clients=3,
         security="active" if active else "semi-honest",
+        noise=None if settings.sigma is None else Noise(settings.sigma),
         session=bind(b"sum %d" % next(STEPS), message),
     )
 

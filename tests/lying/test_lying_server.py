@@ -16,7 +16,18 @@ from lying.door import Door
 from lying.doors import DOORS
 from lying.mends import ALIKE, MENDS, VARIED, inputs_unguarded
 from lying.oracle import trial
-from lying.search import Search, alone, compare, downgrade, honest, lie, lies, repeat, together
+from lying.search import (
+    Search,
+    alone,
+    compare,
+    downgrade,
+    honest,
+    lie,
+    lies,
+    repeat,
+    spend,
+    together,
+)
 from lying.worlds import PAIRS, QUICK, Pair
 from secagg import _fast
 
@@ -78,6 +89,7 @@ def check(door: Door, count: int, pairs: Iterable[Pair]) -> None:
     compare(search, pairs)
     repeat(search)
     downgrade(search)
+    spend(search, count // 5)
     search.check()
 
 

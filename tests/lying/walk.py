@@ -11,12 +11,13 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from fractions import Fraction
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from secagg import RoundParams, SecAggError
+from secagg import Noise, RoundParams, SecAggError
 from secagg.oneshot import OneShotParams
 from secagg.session.wire import AttemptName, encode, read_name, read_task, write_name
 
@@ -194,7 +195,7 @@ def substituted(value: Any, old: bytes, new: bytes) -> Any:
 
 
 def mutations(value: Any) -> dict[str, Any]:
-    """Return altered values of the same type by the names of the alterations."""
+    """Return altered values by the names of the alterations, of the same type or None."""
     found: dict[str, Any] = {}
     match value:
         case bool():
@@ -204,6 +205,10 @@ def mutations(value: Any) -> dict[str, Any]:
         case float():
             found = {"double": 2 * value, "zero": 0.0, "negative": -value, "huge": 1e300}
             found["tiny"] = 1e-309
+        case Fraction():
+            found = {"double": 2 * value, "half": value / 2, "tiny": Fraction(1)}
+        case Noise():
+            found = {"none": None}
         case str():
             swapped = {"active": "semi-honest", "hybrid": "x25519"}
             swapped |= {other: one for one, other in swapped.items()}

@@ -1,4 +1,4 @@
-"""`secagg serve --epsilon` and `secagg join --budget`: options, records and real processes."""
+"""`serve --epsilon`, `join --budget`, `report --budget`: options, records, real processes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from secagg.cli.files import create_identity, write_keys
 from secagg.cli.privacy import told
 from secagg.cli.sums import Sums
 from secagg.cli.vectors import Vectors, number_of
+from secagg.http.reporting import Offer
 from secagg.oneshot import OneShotParams
 from secagg.privacy import Budget, PrivacyLedger, against, plan
 from secagg.session import LocalLink, Session, take_part
@@ -198,6 +199,57 @@ def test_join_with_a_spent_ledger_says_so_before_and_after(folder, monkeypatch):
     ran = invoke("join", "http://127.0.0.1:9", *client, *budget, "--json")
     found = json.loads(ran.stdout)
     assert (found["numbers"], found["spent"]["sums"]) == ([1], 1)
+
+
+def test_report_has_a_ledger(folder, monkeypatch):
+    """The options of `join`; the ledger goes to the report, and the command shows it."""
+    (folder / "h.json").write_text("[]")
+    asked = []
+    params = OneShotParams(
+        n_clients=5,
+        length=LENGTH,
+        encoding=FixedPoint(8.0),
+        helpers=((b"h" * 32, b"e" * 32), (b"H" * 32, b"E" * 32)),
+        threshold=2,
+        min_clients=3,
+        suite="x25519",
+        session=b"s",
+        noise=Noise(1 << 22),
+    )
+
+    async def offered(*_, **__):
+        return Offer(params, (), b"")
+
+    async def sent(*_, spending, **__):
+        asked.append(spending)
+        if spending is not None:
+            spending.spend(params)
+
+    monkeypatch.setattr(http, "get_offer", offered)
+    monkeypatch.setattr(http, "send_report", sent)
+    files = ("--vector", "v.npy", "--clip", 8, "--helpers", "h.json")
+    client = ("report", "http://127.0.0.1:9", "--client", "bern", *files)
+    budget = ("--budget", 1.3, "--delta", 1e-5, "--ledger", "l")
+    ran = invoke(*client, *budget, "--json")
+    assert asked[0].budget == Budget(1.3, 1e-5)
+    found = json.loads(ran.stdout)
+    assert found["parameters"] == params.digest.hex()
+    assert found["spent"]["sums"] == 1
+    assert found["spent"]["epsilon"] == asked[0].spent.epsilon(1e-5)
+    assert "against fewer helpers than open a sum and any clients, with a server" in ran.stderr
+    assert "follows the protocol; with --identity, " in ran.stderr
+    ran = invoke(*client, *budget, "--identity", "bern.pem")
+    assert ran.stdout.splitlines()[-1].endswith("of 1.3 spent, δ = 1e-05, by 2 masked vectors")
+    assert "does anything" in ran.stderr
+    ran = invoke(*client, *budget)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "2 masked vectors" in ran.stderr
+    assert "too much after sum number 2" in ran.stderr
+    for few in (("--budget", 2), ("--ledger", "l"), ("--delta", 1e-5)):
+        assert invoke(*client, *few).exit_code == 2
+    assert len(asked) == 3
+    assert json.loads(invoke(*client, "--json").stdout) == {"parameters": params.digest.hex()}
+    assert asked[3] is None
 
 
 @pytest.mark.parametrize(("norm", "lines"), [(0.5, 0), (1, 0), (1.01, 1)])

@@ -29,7 +29,7 @@ from secagg.session.events import Hooks, Place
 from secagg.session.presence import Presence
 from secagg.testing import make_identity
 
-OPTION = re.compile(r"(?:\bsecagg ((?:helper |identity |stats )?[a-z]+) )?(--[a-z-]+)")
+OPTION = re.compile(r"(?:\bsecagg ((?:helper |identity |stats |collect )?[a-z]+) )?(--[a-z-]+)")
 PYTHON = re.compile(r"\w=[\w'…]|\w\(|[a-z]_[a-z]|\bpatience\b(?<!-patience)")
 
 
@@ -106,6 +106,7 @@ def at_helper(policy: OneShotPolicy, **fields: Any) -> Call:
 DOORS: dict[str, tuple[str, Call]] = {
     "no registry, active": ("join", lambda _: check_registry(ACTIVE, None)),
     "no noise, budget": ("join", lambda _: check_noise(PARAMS)),
+    "no noise, report": ("report", lambda p: check_noise(p.params)),
     "noise, no colluders": ("join", lambda _: ClientPolicy().check(NOISED)),
     "noise, no colluders, study": ("stats join", lambda _: ClientPolicy().check(NOISED)),
     "another key": ("join", lambda _: check_identity(1, ACTIVE, make_identity(2), REGISTRY)),

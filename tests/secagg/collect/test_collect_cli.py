@@ -150,7 +150,12 @@ def test_batches_of_a_process_that_stays(
         trust = ("--helpers", keys / "helpers.json", "--integers", "--clip", 100)
         for name in NAMES:
             client = ("report", url, "--client", name, "--identity", keys / f"{name}.pem")
-            for refused in (("counts.csv", "--min-clients", 4), ("wrong.csv",)):
+            budget = ("--budget", 9, "--ledger", keys / f"{name}.ledger")  # for more noise
+            for refused in (
+                ("counts.csv", "--min-clients", 4),
+                ("wrong.csv",),
+                ("counts.csv", *budget),
+            ):
                 file, *more = refused
                 wrong = invoke(*client, "--vector", keys / file, *trust, *more)
                 assert wrong.exit_code == 2

@@ -82,6 +82,7 @@ def serve(
     """
     with options.command(), collecting.opened(database) as opened:
         log_as(log, json=log_json)
+        _check_open(opened)
 
         async def run() -> None:
             from secagg.collect.service import serve_collection
@@ -107,6 +108,15 @@ def serve(
 
         with notices():
             asyncio.run(collecting.until_signal(run()))
+
+
+def _check_open(database: Database) -> None:
+    """Raise `ParameterError` for a session that an earlier version began, with unsafe lists."""
+    from secagg.collect import State, batches, sessions
+
+    with database.transaction() as tx:
+        for batch in batches.in_states(tx, State.OPEN):
+            sessions.check_lists(sessions.get(tx, batch.session).params)
 
 
 @app.command(epilog=WORK)

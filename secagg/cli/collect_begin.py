@@ -69,7 +69,7 @@ def begin(
     """
     with options.command(), collecting.opened(database) as opened:
         log_as(log, json=log_json)
-        from secagg.collect import batches
+        from secagg.collect import batches, sessions
         from secagg.session import bind
 
         aggregator = collecting.aggregator_of(helpers, identity, authority, allow_plain_http)
@@ -89,6 +89,7 @@ def begin(
             modulus_bits=modulus_bits,
             noise=as_noise(noise),
         )
+        sessions.check_lists(params)  # before the helpers endorse
         privacy = told(params)
 
         async def run() -> list[bytes]:

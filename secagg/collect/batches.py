@@ -62,6 +62,7 @@ def begin(
     message: bytes = b"",
 ) -> StoredSession:
     """Begin a session in a transaction; see `secagg.collect.begin_session`."""
+    sessions.check_lists(params)
     if len(message) > sessions.MOST_MESSAGE:
         raise ParameterError(
             f"the message has {len(message):,} bytes, and a session takes "

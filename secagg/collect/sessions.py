@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from secagg.collect.database import AlteredError, Transaction
-from secagg.errors import RemoteProtocolError
+from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.policy import listed
 from secagg.protocol.identities import SIGNATURE_BYTES
@@ -71,6 +71,21 @@ class StoredSession:
     def name(self) -> str:
         """Name in events."""
         return self.params.digest.hex()[:16]
+
+
+def check_lists(params: OneShotParams) -> None:
+    """Raise `ParameterError` if helpers could open two lists with a client in common.
+
+    A database that is restored from a copy may fix another list. If 2t > ℓ, any two sets of
+    helpers that open have a common helper, whose journal has the first list. So has a quorum.
+    """
+    count, threshold = len(params.helpers), params.threshold
+    if not params.quorum and 2 * threshold <= count:
+        raise ParameterError(
+            f"threshold is {threshold} of {count} helpers, so other helpers could open a "
+            "second list after the database is restored from a copy; take a threshold of "
+            f"{count // 2 + 1} or more, or security='active'"
+        )
 
 
 def store(

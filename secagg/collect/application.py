@@ -40,8 +40,9 @@ def begin_session(
     Raises
     ------
     ParameterError
-        The endorsements are not 64 bytes each, or the parameters do not name the message. Or
-        the message is longer; then pass a digest of the content.
+        The endorsements are not 64 bytes each, or the parameters do not name the message. The
+        message is longer; then pass a digest of the content. Or two sets of helpers without a
+        common helper could open two lists of a batch whose database was restored.
     DatabaseError
         The database failed.
     """
@@ -99,13 +100,16 @@ async def lead(
     TooFewSurvivors
         Helpers rejected too many reports, also when they were asked again.
     RemoteProtocolError
-        "helpers": too few helpers answered. "refused": too many refuse the list for good.
+        "helpers": too few helpers answered, or too few checked all reports, and the next call
+        has all checked again. "refused": too many refuse the list for good.
         "dropped": the batch was dropped. Or see
         `OneShotResult`.
     ParameterError
         There is no batch with this number.
     DatabaseError
         The database failed.
+    LocalProtocolError
+        A drop of the batch is not finished; drop the batch again.
     """
     try:
         return await _lead(closer, worker, number, pause)

@@ -15,22 +15,22 @@ from secagg.collect import batches, reports, sessions, slices
 from secagg.collect.batches import Batch
 from secagg.collect.database import AlteredError, Database, unsigned
 from secagg.collect.helpers import Asking
+from secagg.collect.rejections import Rejections
 from secagg.collect.sessions import StoredSession
 from secagg.collect.states import State
-from secagg.collect.work import WORKER, chunk_of
+from secagg.collect.work import chunk_of
 from secagg.errors import (
     DatabaseError,
     JournalError,
     LocalProtocolError,
     ParameterError,
     RemoteProtocolError,
-    TooFewSurvivors,
 )
 from secagg.oneshot import Accumulator, OneShotParams, OneShotResult, messages
 from secagg.protocol import Registry
 from secagg.session import outcomes
 from secagg.session.exchange import Calls
-from secagg.session.opening import Opening, believed
+from secagg.session.opening import Opening
 
 _AT_ONCE = 3
 """Batches that a closer leads at the same time."""
@@ -75,10 +75,13 @@ class Closer:
         TooFewSurvivors
             Fewer than ``params.min_clients`` reports passed the checks.
         RemoteProtocolError
-            "helpers": too few helpers answered. "refused": too many refuse the list for
-            good. Or see `Accumulator.result`.
+            "helpers": too few helpers answered, or too few checked all slices, whose results
+            are then forgotten. "refused": too many refuse the list for good. Or see
+            `Accumulator.result`.
         ParameterError
             There is no batch with this number.
+        LocalProtocolError
+            A drop of the batch is not finished; drop the batch again.
         DatabaseError
             The database failed, or was altered.
         """
@@ -104,23 +107,29 @@ class Closer:
 
         After `TooFewSurvivors`, when a helper may accept clients that the helper rejected.
         """
-
-        def forget() -> bool:
-            with self.database.transaction() as tx:
-                return batches.ask_again(tx, number)
-
-        return await self.thread.run(forget)
+        return await self.thread.run(lambda: self._forget(number))
 
     def _read(self, number: int) -> tuple[Batch, StoredSession]:
         with self.database.transaction() as tx:
             batch = batches.get(tx, number)
             return batch, sessions.get(tx, batch.session)
 
+    def _forget(self, number: int) -> bool:
+        with self.database.transaction() as tx:
+            return batches.ask_again(tx, number)
+
     def _fix(self, batch: Batch, session: StoredSession) -> None:
         """Store the list of clients, once all slices are finished."""
         with self.database.transaction() as tx:
             if slices.unfinished(tx, batch.number):
                 return
+            # in this order: another process may end the batch meanwhile
+            gone = not slices.count(tx, batch.number)
+            if gone and batches.get(tx, batch.number).state == State.CLOSING:
+                raise LocalProtocolError(
+                    f"batch {batch.number} has no slices, since a drop was not finished; "
+                    "finish the drop with `secagg collect drop`"
+                )
         try:
             whole = self._merged(batch, session)
         except slices.Unfinished:
@@ -133,8 +142,12 @@ class Closer:
             batches.advance(tx, batch.number, State.FIXED, list=listed)
 
     def _merged(self, batch: Batch, session: StoredSession) -> Accumulator:
-        """Return the sum of all slices, without the clients that helpers reject."""
-        params, rejected = session.params, dict[int, set[int]]()
+        """Return the sum of all slices, without the clients that helpers reject.
+
+        If too few helpers checked all slices, the results of the slices are forgotten, and
+        workers ask the helpers again.
+        """
+        params, rejections = session.params, Rejections(session.params)
         whole = Accumulator(params, registry=self._registry(params), batch=batch.place)
         for part in slices.parts(self.database, batch.number):
             try:
@@ -144,21 +157,14 @@ class Closer:
                     f"the slices of batch {batch.number} were altered ({error}); restore the "
                     "database"
                 ) from None
-            for j, ids in part.rejected.items():
-                rejected.setdefault(j, set()).update(ids)
-        rejected.pop(WORKER, None)
-        together = set[int]().union(*rejected.values())
-        total = len(whole) + len(together)
-        dropped, kept = believed(rejected, total - params.min_clients)
-        if rejected and not kept:
-            least = min(map(len, rejected.values()))
-            raise TooFewSurvivors(
-                f"every helper rejects {least} of {total} reports or more, and a sum needs "
-                f"{params.min_clients}; ask the operators of the helpers for the reason",
-                phase="report",
-                survivors=total - least,
-                needed=params.min_clients,
-            )
+            rejections.add(part.rejected)
+        together = rejections.clients
+        try:
+            dropped = rejections.dropped(len(whole) + len(together))
+        except RemoteProtocolError:
+            if not self._forget(batch.number):
+                raise slices.Unfinished from None
+            raise
         for report in reports.of(self.database, batch.number, together - dropped):
             whole.add(report)
             whole.settle()

@@ -16,7 +16,10 @@ from msgspec import Meta
 from secagg.collect.database import AlteredError, Database, Transaction
 
 Rejected = Mapping[int, set[int]]
-"""Clients that each helper rejected, by the helper's number; 0 for the worker itself."""
+"""Clients that each helper rejected, by the helper's number j; 0 for the worker itself.
+
+−j stands for a helper that failed at a later report of the slice.
+"""
 _READ = msgspec.json.Decoder(dict[int, set[int]])
 
 
@@ -116,16 +119,21 @@ def unfinished(tx: Transaction, batch: int) -> int:
     return tx.number(statement, batch)
 
 
+def count(tx: Transaction, batch: int) -> int:
+    """Return the number of slices of a batch; an open batch and a done batch have none."""
+    return tx.number("SELECT count(*) FROM secagg_slices WHERE batch = ?", batch)
+
+
 def parts(database: Database, batch: int) -> Iterator[Part]:
     """Yield the results of the slices of a batch; raise `Unfinished` at a slice without.
 
     `Unfinished` is raised for a batch without slices, too: another process finished the batch.
     """
     with database.transaction() as tx:
-        count = tx.number("SELECT count(*) FROM secagg_slices WHERE batch = ?", batch)
-    if not count:
+        found = count(tx, batch)
+    if not found:
         raise Unfinished
-    for at in range(count):
+    for at in range(found):
         with database.transaction() as tx:
             row = tx.one(
                 _Row,

@@ -138,7 +138,9 @@ class Worker:
                 rejected.setdefault(j, set()).update(ids)
             if not await run(lambda: self._renew(lease)):
                 return False
-        return await run(lambda: self._finish(lease, part, rejected))
+        # a helper that failed in a later chunk has not checked the slice
+        named = {-j if j in helpers.failed else j: ids for j, ids in rejected.items()}
+        return await run(lambda: self._finish(lease, part, named))
 
     async def _check(
         self, part: Accumulator, helpers: Helpers, added: set[int]

@@ -19,10 +19,16 @@ from numpy.typing import NDArray
 
 from collect_parts import Collected, Databases
 from oneshot_parties import Parties, parties, registry_for
-from secagg import DatabaseError, ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg import (
+    DatabaseError,
+    LinkError,
+    ParameterError,
+    RemoteProtocolError,
+    TooFewSurvivors,
+)
 from secagg.collect import Asking, Closer, Database, State, Worker, batches
 from secagg.collect.close import drop, result
-from secagg.collect.reports import Verdict
+from secagg.collect.reports import Verdict, place_of
 from secagg.oneshot import Accumulator, OneShotParams
 from secagg.session.clock import Clock
 from secagg.session.exchange import Calls
@@ -30,6 +36,10 @@ from secagg.session.helpers import HelperLink
 
 T = TypeVar("T")
 CLIENTS, ROOM, LEAST, SLICES = 16, 6, 3, 2
+BAD = {0: 1, 1: 2}
+"""Clients in different slices, and the helper whose box each may spoil."""
+SPOILT = 2
+"""Seed of a report with a spoilt box."""
 TURNS = 30
 """Turns of the loop from a call to the next, at least."""
 
@@ -48,13 +58,17 @@ class Gated(Calls):
 
 
 class Link:
-    """Link to a helper, which may start again; helper 4 also rejects some clients."""
+    """Link to a helper, which may start again or be away; helper 4 also rejects clients."""
 
     def __init__(self, made: Parties, number: int) -> None:
         self.made, self.number = made, number
         self.rejected: tuple[int, ...] = ()
+        self.away = 0
 
     async def check(self, boxes: bytes) -> tuple[int, ...]:
+        if self.away:
+            self.away -= 1
+            raise LinkError("it is away", check="patience")
         return (*self.made.helpers[self.number - 1].check(boxes), *self.rejected)
 
     async def reserve(self, request: bytes) -> bytes:
@@ -111,11 +125,13 @@ class AnyCollection(RuleBasedStateMachine):
         self.processes: list[Process] = []
         self.batches = [Expected()]
         self.sent: dict[int, int] = {}
+        self.any_away = False
+        assert len({place_of(u) >= 0 for u in BAD}) == len(BAD)
         self.reports: dict[tuple[int, int], bytes] = {}
         self.vectors: dict[tuple[int, int], NDArray[np.int64]] = {}
 
     def teardown(self) -> None:
-        """Every batch that is closed comes to its sum, whatever happened before."""
+        """Every batch that is closed comes to its sum, unless too few reports are good."""
         if not hasattr(self, "stack"):
             return
         with self.stack:
@@ -134,15 +150,20 @@ class AnyCollection(RuleBasedStateMachine):
 
     @rule(
         us=st.lists(st.integers(0, CLIENTS - 1), min_size=1, max_size=5, unique=True),
-        seed=st.sampled_from([0, 0, 0, 1]),
+        seed=st.sampled_from([0, 0, 1, SPOILT]),
         at=st.integers(0, 1),
     )
     def report(self, us: list[int], seed: int, at: int) -> None:
-        """Clients send reports, perhaps again, or another report than before."""
+        """Clients send reports, perhaps again, or another than before, or with a spoilt box."""
         expected = [self.verdict(u, seed) for u in us]
         for u in us:
             if (u, seed) not in self.reports:
-                self.reports[u, seed] = self.made.report(u, seed=seed)
+                spoils = seed == SPOILT and u in BAD
+                self.reports[u, seed] = (
+                    self.made.spoilt(u, BAD[u], seed=seed)
+                    if spoils
+                    else self.made.report(u, seed=seed)
+                )
                 self.vectors[u, seed] = self.made.vectors[u]
         sent = [(u, self.reports[u, seed]) for u in us]
         assert self.collected.send(sent, self.serves[at]) == expected
@@ -205,6 +226,12 @@ class AnyCollection(RuleBasedStateMachine):
         """Helper 4 rejects other clients from now on."""
         self.rejected.append(rejected)
         self.links[3].rejected = tuple(sorted(rejected))
+
+    @rule(number=st.integers(1, 4))
+    def leave(self, number: int) -> None:
+        """A helper does not answer the next check."""
+        self.links[number - 1].away = 1
+        self.any_away = True
 
     @precondition(lambda self: len(self.processes) < 4)
     @rule()
@@ -278,12 +305,16 @@ class AnyCollection(RuleBasedStateMachine):
 
     def check_list(self, batch: Expected, listed: set[int]) -> None:
         """Check the clients of a batch's list: a helper that rejects too many is a liar."""
-        ever = set[int]().union(*self.rejected)
+        ever = set[int]().union(*self.rejected, self.spoilt(batch))
         assert batch.clients - ever <= listed <= batch.clients
         assert len(listed) >= LEAST
-        if len(self.rejected) == 1:
+        if len(self.rejected) == 1 and not self.any_away and not self.spoilt(batch):
             kept = batch.clients - ever
             assert listed == (kept if len(kept) >= LEAST else batch.clients)
+
+    def spoilt(self, batch: Expected) -> set[int]:
+        """Return the clients of a batch with a spoilt box."""
+        return {u for u in batch.clients & BAD.keys() if self.sent[u] == SPOILT}
 
     def asking(self) -> Asking:
         @asynccontextmanager
@@ -329,18 +360,34 @@ class AnyCollection(RuleBasedStateMachine):
             except asyncio.CancelledError:
                 pass
             except RemoteProtocolError as error:
-                assert error.check == "helpers", "helpers that start again and again"
+                assert error.check == "helpers", "helpers that start again, or are away"
+            except TooFewSurvivors:
+                assert any(map(self.is_hopeless, self.batches))
             except DatabaseError:
                 assert State.DONE in {batch.state for batch in self.collected.stored()}
 
+    def is_hopeless(self, batch: Expected) -> bool:
+        """Return whether the reports without a spoilt box are too few for a sum."""
+        return len(batch.clients - self.spoilt(batch)) < LEAST
+
     async def finish(self) -> None:
+        """Lead all closed batches to their sums, and drop those without hope."""
+        for link in self.links:
+            link.away = 0
         registry = registry_for(self.made.params)
         worker = Worker(self.serves[0], self.asking(), registry)
-        for _ in self.batches:
-            for _ in range(SLICES):
-                await worker.step()
-        self.made.restart()
         closer = Closer(self.serves[0], self.asking(), registry)
         for number, batch in enumerate(self.batches):
             for _ in State if batch.state != State.OPEN else ():
-                await closer.step(number)
+                while await worker.step(number):
+                    pass
+                self.made.restart()
+                try:
+                    await closer.step(number)
+                except RemoteProtocolError as error:
+                    assert error.check == "helpers", "others were away at the checks before"
+                except TooFewSurvivors:
+                    assert self.is_hopeless(batch)
+                    drop(self.serves[0], number)
+                    batch.dropped = True
+            assert batch.state == State.OPEN or await closer.state(number) == State.DONE

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 
 from oneshot_parties import Parties, registry_for
-from secagg import Registry
+from secagg import LinkError, Registry
 from secagg.collect import Asking, Closer, Database, State, Worker, batches, reports
 from secagg.collect.batches import Batch
 from secagg.collect.reports import Report, Verdict
@@ -65,6 +66,19 @@ class Rejecting(LocalHelper):
 
     async def check(self, boxes: bytes) -> tuple[int, ...]:
         return (*await super().check(boxes), *self.rejected)
+
+
+class Absent(LocalHelper):
+    """Helper that does not answer some of the checks, by their places in the helper's order."""
+
+    def __init__(self, helper: Helper, checks: Iterable[int]) -> None:
+        super().__init__(helper)
+        self._absent, self._next = set(checks), count()
+
+    async def check(self, boxes: bytes) -> tuple[int, ...]:
+        if next(self._next) in self._absent:
+            raise LinkError("it is away", check="patience")
+        return await super().check(boxes)
 
 
 class Collected:

@@ -105,6 +105,12 @@ class Parties:
         given = vector, params, client, weight
         return report(*given, identity=identity, policy=LENIENT, entropy=entropy)
 
+    def spoilt(self, client: int, helper: int, **changes: object) -> bytes:
+        """Return a report of a client, whose box for a helper does not open."""
+        content = bytearray(self.report(client, **changes))  # type: ignore[arg-type]
+        content[self.params.layout.box(helper).stop - 1] ^= 1
+        return bytes(content)
+
     def accumulator(self, clients: Iterable[int], **changes: object) -> Accumulator:
         """Return an accumulator with a report of each client."""
         made = Accumulator(self.params, registry=registry_for(self.params), **changes)  # type: ignore[arg-type]

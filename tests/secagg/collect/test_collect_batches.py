@@ -10,7 +10,13 @@ import pytest
 from collect_faults import BEGIN, Death, Interposed
 from collect_parts import Collected, Databases, Rejecting
 from oneshot_parties import parties
-from secagg import DatabaseError, ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg import (
+    DatabaseError,
+    LocalProtocolError,
+    ParameterError,
+    RemoteProtocolError,
+    TooFewSurvivors,
+)
 from secagg.collect import State, batches, close, sessions, slices
 from secagg.collect.reports import Verdict
 from secagg.collect.slices import Lease
@@ -46,6 +52,27 @@ async def test_dropped_batch_keeps_digests_only(databases: Databases, state: Sta
         with pytest.raises(ParameterError):
             close.drop(collected.database, 0)
         assert await collected.closer().step(0) == State.DONE
+
+
+async def test_drop_that_died_is_told_and_repeated(
+    databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+
+        def die(*_: object) -> None:
+            raise DatabaseError("killed between its transactions")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(batches, "drop", die)
+            with pytest.raises(DatabaseError):
+                close.drop(collected.database, 0)
+        assert collected.state() == State.CLOSING
+        with pytest.raises(LocalProtocolError):
+            await collected.closer().step(0)
+        close.drop(collected.database, 0)
+        assert collected.state() == State.DONE
 
 
 async def test_batch_with_a_sum_is_not_dropped(databases: Databases) -> None:

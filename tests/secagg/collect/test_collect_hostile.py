@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import stat
 from base64 import b64encode
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,11 +17,18 @@ from test_collect_client import VECTOR, policy_of, send, served
 
 from cli_processes import invoke
 from collect_faults import BEGIN, Interposed
-from collect_parts import Collected, Databases
+from collect_parts import Absent, Collected, Databases, Rejecting
 from oneshot_parties import Parties, parties
-from secagg import DatabaseError, LinkError, ParameterError, RemoteProtocolError
+from secagg import (
+    DatabaseError,
+    LinkError,
+    ParameterError,
+    RemoteProtocolError,
+    TooFewSurvivors,
+)
 from secagg.collect import State, batches, close
-from secagg.collect.reports import Verdict
+from secagg.collect.close import result
+from secagg.collect.reports import Verdict, place_of
 from secagg.http import Offer, asgi, get_offer
 from secagg.http.server import listening
 from secagg.session import bind
@@ -262,3 +272,191 @@ async def test_sum_of_another_batch_is_no_sum(
         found = close.result(collected.database, second.batch)
         assert found is not None
         assert found.sum.tolist() == other.expected([0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("helpers", "threshold", "security"),
+    [
+        (2, 2, "semi-honest"),
+        (3, 2, "semi-honest"),
+        (4, 2, "semi-honest"),
+        (5, 3, "semi-honest"),
+        (2, 1, "semi-honest"),
+        (2, 2, "active"),
+        (4, 2, "active"),
+    ],
+)
+async def test_restored_copy_opens_no_second_list_whichever_helpers_are_away(
+    ram_path: Path, helpers: int, threshold: int, security: str
+) -> None:
+    """The helpers of the first sum were too few to tell all of its list."""
+    databases, copy = (Databases(str(ram_path / name)) for name in ("reports", "copy"))
+    with parties(helpers, threshold, security=security) as made:
+        try:
+            collected = Collected(databases.open(), made)
+        except ParameterError:
+            assert (helpers, threshold) in {(4, 2), (2, 1)}
+            assert security == "semi-honest"
+            return
+        collected.report(*range(3))
+        with (
+            closing(sqlite3.connect(databases.where)) as source,
+            closing(sqlite3.connect(copy.where)) as target,
+        ):
+            source.backup(target)
+        collected.report(3)  # and the difference of two sums would be this vector
+        collected.close()
+        enough = made.params.quorum or threshold
+        await collected.finish(made.helpers[:enough])
+        assert result(collected.database, 0) is not None
+        collected.database = copy.open()
+        collected.close()
+        with pytest.raises(RemoteProtocolError) as caught:
+            await collected.finish(made.helpers[::-1])
+        assert caught.value.check == "refused"
+        assert result(collected.database, 0) is None
+    for one in (databases, copy):
+        one.close()
+
+
+@pytest.mark.parametrize(
+    ("helpers", "security"), [(3, "semi-honest"), (4, "active")], ids=lambda one: str(one)
+)
+@pytest.mark.parametrize("chunk", [1, 1000])
+async def test_bad_boxes_and_short_outages_cost_no_other_report(
+    databases: Databases,
+    monkeypatch: pytest.MonkeyPatch,
+    helpers: int,
+    security: str,
+    chunk: int,
+) -> None:
+    """Each of two helpers was away while a box for it was checked that does not open."""
+    monkeypatch.setattr("secagg.collect.work.chunk_of", lambda _: chunk)
+    with parties(helpers, security=security) as made:
+        collected = Collected(databases.open(), made)
+        # the last of each slice: an outage of a helper can begin in the middle of the slice
+        liars = [max(found, key=place_of) for found in halves(range(10))]
+        honest = [u for u in range(10) if u not in liars]
+        collected.report(*honest)
+        collected.send((u, made.spoilt(u, j)) for j, u in enumerate(liars, 1))
+        collected.close()
+        for number, half in enumerate(halves(range(10)), 1):
+            at = (len(half) - 1) // chunk  # the check of the liar's box
+            links = [Absent(one, [at] * (one.number == number)) for one in made.helpers]
+            assert await collected.worker(links).step()
+        closer = collected.closer()
+        with pytest.raises(RemoteProtocolError) as caught:
+            await closer.step(0)
+        assert (caught.value.check, caught.value.helpers) == ("helpers", (1, 2))
+        assert collected.state() == State.CLOSING
+        await collected.finish()
+        found = result(collected.database, 0)
+        assert found is not None
+        assert found.survivors == tuple(honest)
+        assert found.integers.tolist() == made.expected(honest)
+
+
+def halves(clients: Iterable[int]) -> tuple[list[int], list[int]]:
+    """Return the clients of each of two slices."""
+    found: tuple[list[int], list[int]] = [], []
+    for u in clients:
+        found[place_of(u) >= 0].append(u)
+    return found
+
+
+async def test_helper_that_is_gone_for_good_keeps_no_list_from_the_others(
+    databases: Databases,
+) -> None:
+    """A helper that was away for a slice rejects a client of another: it can come back."""
+    with parties(4) as made:
+        collected = Collected(databases.open(), made)
+        liar = halves(range(6))[1][0]
+        honest = [u for u in range(6) if u != liar]
+        collected.report(*honest)
+        collected.send([(liar, made.spoilt(liar, 1))])
+        collected.close()
+        three = made.helpers[:3]
+        assert await collected.worker(
+            [Absent(one, [0] * (one.number == 1)) for one in made.helpers]
+        ).step()
+        assert await collected.worker(made.helpers).step()
+        assert await collected.closer(three).step(0) == State.FIXED
+        await collected.finish_from(State.RESERVED, three)
+        found = result(collected.database, 0)
+        assert found is not None
+        assert found.survivors == tuple(honest)
+
+
+async def test_list_that_another_closer_fixed_is_not_checked_again(
+    databases: Databases,
+) -> None:
+    with parties(4) as made:
+        collected = Collected(databases.open(), made)
+        collected.report(*range(4))
+        collected.close()
+        late = collected.closer(database=databases.open())
+        for number in (1, 2):
+            links = [Absent(one, [0] * (one.number == number)) for one in made.helpers]
+            assert await collected.worker(links).step()
+        read = late._read(0)
+        forget = late._forget
+
+        def after_another(number: int) -> bool:
+            with collected.database.transaction() as tx:
+                batches.advance(tx, number, State.FIXED, list=b"")
+            return forget(number)
+
+        late.__dict__["_forget"] = after_another
+        late._fix(*read)
+        assert collected.state() == State.FIXED
+
+
+@pytest.mark.parametrize("away", [(), (4,)], ids=str)
+async def test_list_that_helpers_would_refuse_is_not_fixed(
+    databases: Databases, away: tuple[int, ...]
+) -> None:
+    """Two helpers reject so many clients that three are never left to reserve a list."""
+    with parties(4) as made:
+        collected = Collected(databases.open(), made)
+        collected.report(*range(5))
+        collected.close()
+        lies = {2: range(4), 3: range(1, 5)}
+        links = [Rejecting(one, frozenset(lies.get(one.number, ()))) for one in made.helpers]
+        links = [link for link in links if link.number not in away]
+        await collected.work(links)
+        with pytest.raises(TooFewSurvivors) as caught:
+            await collected.closer(links).step(0)
+        assert (caught.value.survivors, caught.value.needed) == (1, 3)
+        assert collected.state() == State.CLOSING
+
+
+def test_commands_refuse_lists_that_other_helpers_open_again(ram_path: Path) -> None:
+    """Also in a session that an earlier version began."""
+    databases = Databases(str(ram_path / "reports"))
+    with parties(4, security="semi-honest") as made, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("secagg.collect.sessions.check_lists", lambda _: None)
+        Collected(databases.open(), made)
+        patch.undo()
+        done = invoke("collect", "serve", databases.where, "--port", 0)
+        assert done.exit_code == 2
+        assert "take a threshold of 3" in " ".join(done.stderr.split())
+        entries = [
+            {
+                "url": "http://127.0.0.1:9",
+                "suite": "x25519",
+                "hpke": box.hex(),
+                "ed25519": key.hex(),
+            }
+            for box, key in made.params.helpers
+        ]
+    databases.close()
+    helpers, key = ram_path / "helpers.json", ram_path / "a.pem"
+    helpers.write_text(json.dumps(entries))
+    assert invoke("identity", "keygen", key).exit_code == 0
+    people = ram_path / "clients.json"
+    people.write_text(json.dumps({str(u): make_identity(u).public.hex() for u in range(9)}))
+    files = "--helpers", helpers, "--identity", key
+    size = "--length", 3, "--clip", 8, "--security", "semi-honest"
+    done = invoke("collect", "begin", databases.where, people, *size, *files)
+    assert done.exit_code == 2
+    assert "take a threshold of 3" in " ".join(done.stderr.split())

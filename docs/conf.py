@@ -50,7 +50,7 @@ nitpick_ignore_regex = [
     # no inventories from the network
     (
         "py:class",
-        r"(asyncio|np|numpy|os|ssl|st|hypothesis|collections|fractions|flwr|nvflare)\..*",
+        r"(asyncio|np|numpy|os|ssl|st|hypothesis|collections|fractions|flwr|msgspec|nvflare)\..*",
     ),
 ]
 

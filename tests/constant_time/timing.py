@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from secagg import FixedPoint, Integers, _fast
 from secagg._fast import reference_masks
 from secagg.encoding import Ring
+from secagg.protocol.noise import Share
 
 F64 = NDArray[np.float64]
 PROBABLE, SURE = 4.5, 10.0
@@ -83,20 +84,27 @@ def times(case: Case, count: int, rng: np.random.Generator) -> tuple[F64, F64]:
     weights = [(0, *(weight for _, weight in pair)) for pair in pairs]
     # an index of 0 in CPython, and a scalar in numpy, would take other branches before the time
     chosen = rng.integers(1, 3, count)
+    # index 1 stands for one class in half of the turns, for the other in the rest, so what the
+    # index leaves in the caches is the same in both classes
+    swapped = np.arange(count) // POOL % 2
+    turns = ((firsts, weights), (seconds, [(0, second, first) for _, first, second in weights]))
     taken = np.empty(count)
     gc.collect()
     gc.disable()
     try:
-        for i, which in enumerate(chosen.tolist()):
-            weight = weights[i % POOL][which]
+        for i, (which, swap) in enumerate(zip(chosen.tolist(), swapped.tolist(), strict=True)):
+            bases, ordered = turns[swap]
+            weight = ordered[i % POOL][which]
             np.bitwise_and(differences[i % POOL], masks[which, :1], out=scratch)
-            np.bitwise_xor(firsts[i % POOL], scratch, out=bits)
+            np.bitwise_xor(bases[i % POOL], scratch, out=bits)
+            sum(ordered[i % POOL])  # the cache has both objects, or the common 1 were quicker
             start = time.perf_counter_ns()
             case.run(case.buffer, weight)
             taken[i] = time.perf_counter_ns() - start
     finally:
         gc.enable()
-    return taken[chosen == 1], taken[chosen == 2]
+    is_first = (chosen == 1) ^ (swapped == 1)
+    return taken[is_first], taken[~is_first]
 
 
 def t_of(case: Case, count: int, seed: int = 1) -> float:
@@ -105,12 +113,22 @@ def t_of(case: Case, count: int, seed: int = 1) -> float:
 
 
 def cases() -> Iterator[Case]:
-    """Yield the kernels and the paths of a client that touch secrets."""
+    """Yield the kernels and the paths of a client that touch secrets.
+
+    In the first case the classes are alike: a large t there is of the machine or of `times`.
+    """
+    alike, vector = _floats(1.0), np.empty(ELEMENTS)
+    encoding = FixedPoint(4.0)
+    yield Case(
+        "encode, alike", (alike, alike), vector,
+        lambda x, weight: encoding.encode(x, Ring(2**32), weight, bytes),
+    )  # fmt: skip
     for modulus, ring in ((2**32, "2^32"), (2**48, "2^48"), (10**15 + 37, "prime")):
         yield from encoder(FixedPoint(4.0, rounding="nearest"), modulus, f"{ring}, nearest")
         yield from encoder(FixedPoint(4.0), modulus, f"{ring}, stochastic")
     yield from integers()
     yield from kernels()
+    yield from noise()
 
 
 def encoder(encoding: FixedPoint, modulus: int, name: str) -> Iterator[Case]:
@@ -206,6 +224,38 @@ def kernels() -> Iterator[Case]:
         return _fast.gcm_open(*given, boxes, texts)
 
     yield Case("gcm_seal, gcm_open", sealing, np.empty((n, 4), np.uint64), seal_and_open)
+
+
+def noise() -> Iterator[Case]:
+    """Yield the kernels of bounded vectors and of noise."""
+    out, signs = np.empty(ELEMENTS), np.arange(ELEMENTS // 64, dtype=np.uint64)
+    for dtype, subnormal in ((np.float64, 1e-310), (np.float32, 1e-40)):
+        buffer = np.empty(ELEMENTS, dtype)
+        for name, scale in (("zeros", 0.0), ("subnormal", subnormal), ("large", 1e30)):
+            classes = (_floats(scale), _floats(1.0))
+            title = f"widen, {buffer.dtype}: {name}"
+            yield Case(title, classes, buffer, lambda x, _: _fast.widen(x, out))
+    for name, scale in (("zeros", 0.0), ("small", 2.0**-290)):
+        classes = (_floats(scale), _floats(1.0))
+        yield Case(f"rotate: {name}", classes, out, lambda x, _: _fast.rotate(x, signs, False))
+
+    law, samples = Share(19_661).law, np.empty(ELEMENTS // 4, np.int64)
+    assert law.k == 64
+
+    def proposals() -> tuple[NDArray[Any], int]:
+        words = _RNG.integers(0, 2**64, (samples.size, 4), dtype=np.uint64)
+        words[:, 2] |= np.uint64(2**63)  # z is 32 or more, so no proposal is -0
+        words[:, 3] = 0
+        return words.ravel(), 1
+
+    # which proposals are accepted is public: all of both classes are
+    classes, words = (_words(1), proposals), np.empty(ELEMENTS, np.uint64)
+    assert all(
+        _fast.gaussian_shares(draw()[0], samples, *law) == (256, 1024) for draw in classes
+    )
+    yield Case(
+        "gaussian_shares", classes, words, lambda w, _: _fast.gaussian_shares(w, samples, *law)
+    )
 
 
 def controls() -> Iterator[Case]:

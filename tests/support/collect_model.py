@@ -107,8 +107,8 @@ class AnyCollection(RuleBasedStateMachine):
 
     make: ClassVar[Callable[[], Databases]]
 
-    @initialize(rejected=REJECTED)
-    def start(self, rejected: set[int]) -> None:
+    @initialize(rejected=REJECTED, lying=st.booleans())
+    def start(self, rejected: set[int], lying: bool) -> None:
         self.stack = ExitStack()
         self.loop = asyncio.new_event_loop()
         self.stack.callback(self.loop.close)
@@ -129,6 +129,8 @@ class AnyCollection(RuleBasedStateMachine):
         assert len({place_of(u) >= 0 for u in BAD}) == len(BAD)
         self.reports: dict[tuple[int, int], bytes] = {}
         self.vectors: dict[tuple[int, int], NDArray[np.int64]] = {}
+        if lying:
+            self.report([*BAD, 2, 3, 4], SPOILT, 0)
 
     def teardown(self) -> None:
         """Every batch that is closed comes to its sum, unless too few reports are good."""
@@ -149,7 +151,7 @@ class AnyCollection(RuleBasedStateMachine):
                     assert found.integers.tolist() == sum(vectors).tolist()  # type: ignore[union-attr]
 
     @rule(
-        us=st.lists(st.integers(0, CLIENTS - 1), min_size=1, max_size=5, unique=True),
+        us=st.lists(st.integers(0, CLIENTS - 1), min_size=1, max_size=ROOM, unique=True),
         seed=st.sampled_from([0, 0, 1, SPOILT]),
         at=st.integers(0, 1),
     )
@@ -232,6 +234,18 @@ class AnyCollection(RuleBasedStateMachine):
         """A helper does not answer the next check."""
         self.links[number - 1].away = 1
         self.any_away = True
+
+    @rule(away=st.permutations(list(BAD.values())))
+    def work_without(self, away: list[int]) -> None:
+        """A process works on slices from begin to end; at each another helper is away."""
+        self.any_away = True
+        for number in away:
+            asking = self.asking([link for link in self.links if link.number != number])
+            worker = Worker(self.serves[0], asking, registry_for(self.made.params))
+            try:
+                self.loop.run_until_complete(worker.step())
+            except RemoteProtocolError as error:
+                assert error.check == "helpers", "a second helper was away"
 
     @precondition(lambda self: len(self.processes) < 4)
     @rule()
@@ -316,10 +330,12 @@ class AnyCollection(RuleBasedStateMachine):
         """Return the clients of a batch with a spoilt box."""
         return {u for u in batch.clients & BAD.keys() if self.sent[u] == SPOILT}
 
-    def asking(self) -> Asking:
+    def asking(self, links: Sequence[Link] | None = None) -> Asking:
+        """Return the way to ask some helpers, or all."""
+
         @asynccontextmanager
         async def reach(_: OneShotParams) -> AsyncIterator[Sequence[HelperLink]]:
-            yield self.links
+            yield self.links if links is None else links
 
         async def never(_: float) -> None:
             await asyncio.get_running_loop().create_future()

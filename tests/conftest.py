@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 import tempfile
@@ -23,6 +24,12 @@ settings.register_profile(
 settings.register_profile("fast", settings.get_profile("full"), max_examples=20)
 settings.register_profile("few", settings.get_profile("full"), max_examples=5)
 settings.load_profile("fast")
+
+# a collection keeps nearly all that it makes, and a search of garbage goes through all of it
+gc.disable()
+
+# with threads of its own for small matrices, each process waits for processors that others use
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # treat an empty variable as unset, before modules check whether their data is there
 if not os.environ.get("FEDMF_DATA"):
@@ -60,10 +67,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let servers of tests ask every 2 ms whether they should end, not every 100 ms.
+    """Look for garbage again, and let servers of tests ask every 2 ms whether they should end.
 
-    A server of uvicorn looks two to four times before it has ended.
+    A server of uvicorn looks two to four times before it has ended, else every 100 ms.
     """
+    gc.enable()
     if server := sys.modules.get("uvicorn.server"):
         hasty = {"sleep": lambda seconds: asyncio.sleep(seconds / 50)}
         server.asyncio = SimpleNamespace(**vars(asyncio) | hasty)

@@ -52,7 +52,7 @@ test: lint
 
 # all but the slow tests; properties of kernels and protocol with Hypothesis's full profile; what computes, on
 # the kernels' twins; then the newest Python: 12 minutes, in CI. mypy and pip take a processor each
-test-all: $(READY)
+test-all:
 	$(MAKE) -j 2 lint next-python
 	$(TESTS)
 	$(TESTS) $(DRAWN) --hypothesis-profile=full $(KERNELS)
@@ -74,7 +74,7 @@ test-next:
 # a copy of the files, with an environment of the newest Python of the path and of pyenv that can make
 # environments and compile
 next-python: PYENVS = $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/*/bin)
-next-python: $(READY)
+next-python: $(VENV)/.uv
 	rm -rf $(NEXT) && mkdir -p $(NEXT) && $(COPY) $(NEXT)
 	for python in $$(PATH="$$(printf '%s:' $(PYENVS))$$PATH" $(BIN)/uv python list --only-installed ">=3.11" \
 	        2>/dev/null | awk '$$1 ~ /^cpython-3[.0-9]+-/ {print $$2}'); do \
@@ -224,10 +224,13 @@ clean:
 
 # the hashes are of wheels only: nothing is built with tools that are not locked. uv is quicker than pip, which
 # installs all where uv reaches no index
-$(READY): pyproject.toml requirements.lock $(KERNEL)
+$(VENV)/.uv: requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	awk '/^uv==/ {found = 1} found {print} found && !/\\$$/ {exit}' requirements.lock > $(VENV)/uv.lock
 	$(LOCKED) -r $(VENV)/uv.lock
+	touch $@
+
+$(READY): pyproject.toml requirements.lock $(KERNEL) $(VENV)/.uv
 	$(UV) pip install --require-hashes --only-binary :all: --python $(BIN)/python -r requirements.lock || \
 	    $(LOCKED) -r requirements.lock
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation --config-settings editable_mode=compat -e .

@@ -5,7 +5,6 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TESTS  := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist worksteal
 SMALL  := -m "not slow and not large"
-DRAWN  := -m "hypothesis and not slow and not large"
 KERNELS := tests/secagg/_fast tests/fedmf/_fast tests/secagg/protocol
 # what computes with the kernels; outside of _fast no other module asks whether they are compiled
 PURE   := $(KERNELS) $(addprefix tests/secagg/,encoding shamir threshold paillier client server oneshot) \
@@ -50,12 +49,11 @@ test: lint
 	$(TESTS) $(SMALL)
 	SECAGG_PURE=1 $(TESTS) $(SMALL) $(KERNELS)
 
-# all but the slow tests; properties of kernels and protocol with Hypothesis's full profile; what computes, on
-# the kernels' twins; then the newest Python: 12 minutes, in CI. mypy and pip take a processor each
+# all but the slow tests, with Hypothesis's full profile for kernels and protocol; what computes, on the
+# kernels' twins; then the newest Python: 12 minutes, in CI. mypy and pip take a processor each
 test-all:
 	$(MAKE) -j 2 lint next-python
-	$(TESTS)
-	$(TESTS) $(DRAWN) --hypothesis-profile=full $(KERNELS)
+	$(TESTS) $(addprefix --full ,$(KERNELS))
 	SECAGG_PURE=1 $(TESTS) $(SMALL) $(PURE)
 	$(MAKE) test-next
 

@@ -5,14 +5,14 @@ import gc
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# "full": `make test-full`, and `make test-all` for kernels and protocol. "few": `make
+# "full": `make test-full`, and `make test-all` for the folders of --full. "few": `make
 # test-python`. See support/effort.py
 settings.register_profile(
     "full",
@@ -34,6 +34,30 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # treat an empty variable as unset, before modules check whether their data is there
 if not os.environ.get("FEDMF_DATA"):
     os.environ.pop("FEDMF_DATA", None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--full",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help='draw the examples of the profile "full" for the properties of this folder',
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Import the modules of the folders of --full under the profile "full"."""
+    root, before = collector.config.rootpath, settings.get_current_profile_name()
+    if any(collector.path.is_relative_to(root / one) for one in collector.config.option.full):
+        settings.load_profile("full")
+    try:
+        return (yield)
+    finally:
+        settings.load_profile(before)
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ class Closing:
         failed += altered
         if number is not None or next_one:
             try:
-                closed = await self._run(lambda tx: _close(tx, number, reopen=reopen))
+                closed = await self._run(lambda tx: _close(tx, number, failed, reopen=reopen))
             except (AlteredError, TooFewSurvivors) as error:
                 failed.append(error)
             else:
@@ -321,10 +321,14 @@ def _under_way(tx: Transaction, altered: list[AlteredError]) -> list[int]:
     return [batch.number for batch in batches.in_states(tx, *states, altered=altered)]
 
 
-def _close(tx: Transaction, number: int | None, *, reopen: bool) -> list[int]:
-    """Close a batch, or the newest open batch; return the number, or none."""
+def _close(
+    tx: Transaction, number: int | None, failed: list[SecAggError], *, reopen: bool
+) -> list[int]:
+    """Close a batch, or the newest open batch with a valid row; return the number, or none."""
     if number is None:
-        chosen = batches.in_states(tx, State.OPEN)[-1:]
+        altered = list[AlteredError]()
+        chosen = batches.in_states(tx, State.OPEN, altered=altered)[-1:]
+        failed += altered
     else:
         chosen = [batches.get(tx, number)]
     for batch in chosen:

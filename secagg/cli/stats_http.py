@@ -281,10 +281,17 @@ def join(
         policy = policy_of(min_count, min_sites, records_per_parameter)
         kept = open_ledger(ledger)
         agreed = read_plan(plan)
+        unit = "client" if agreed.privacy is None else agreed.privacy.ledger_unit
+        if budget is not None and agreed.privacy is None:
+            # before a file is made, which has a unit
+            raise ParameterError(
+                f"the plan has no noise, and no budget, as {budget}, allows a sum without "
+                "noise; leave out --budget, or agree on a plan with [privacy]"
+            )
         spending = open_spending(
             privacy_ledger, budget, delta,
             active=registry is not None, option="--privacy-ledger", colluders=colluders,
-            unit="client" if agreed.privacy is None else agreed.privacy.ledger_unit,
+            unit=unit,
         )  # fmt: skip
         site = site_of(agreed, data, policy, kept, spending)
         answers = _Answers(site)

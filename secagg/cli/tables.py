@@ -50,7 +50,7 @@ def read_table(path: Path, *, integers: bool) -> tuple[tuple[str, ...], Vector, 
     Raises
     ------
     ParameterError
-        The file cannot be read, or is no such table. No field of the row decides this.
+        The file cannot be read, or is no such table. A well-formed field does not decide this.
     """
     header, *rows = _rows(path)
     if len(rows) != 1:

@@ -312,8 +312,8 @@ def result(database: Database, number: int) -> OneShotResult | None:
         The database failed, or the stored sum was altered or is of another batch.
     """
     with database.transaction() as tx:
-        outcome, batch = batches.outcome(tx, number), batches.get(tx, number)
-        session = sessions.get(tx, batch.session)
+        batch = batches.get(tx, number)  # first: another process may store the sum in between
+        outcome, session = batches.outcome(tx, number), sessions.get(tx, batch.session)
     if batch.dropped or batch.state not in (State.OPENED, State.DONE):
         return None
     name, stored = _name(batch, session), outcome or b""

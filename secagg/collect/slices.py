@@ -66,20 +66,24 @@ def take(tx: Transaction, seconds: float, batch: int | None = None) -> Lease | N
     now = tx.now()
     batches = (0, (1 << 63) - 1) if batch is None else (batch, batch)
     while True:
+        altered = list[AlteredError]()  # rows that keep no other slice from a worker
         found = tx.query(
             Lease,
             "SELECT s.batch, s.slice, s.token, s.first, s.last FROM secagg_slices s "
             "JOIN secagg_batches b ON b.number = s.batch WHERE b.state = 'closing' "
             "AND s.part IS NULL AND (s.until <= ? OR s.until > ?) "
-            "AND s.batch >= ? AND s.batch <= ? ORDER BY s.token, s.batch, s.slice LIMIT 1",
+            "AND s.batch >= ? AND s.batch <= ? ORDER BY s.token, s.batch, s.slice",
             now,
             # not after once: a clock that is set back a little must cost nobody a lease
             now + 2 * seconds,
             *batches,
+            altered=altered,
         )
         if not found:
+            if altered:
+                raise altered[0]
             return None
-        (free,) = found
+        free = found[0]
         if _update(tx, free, "token = token + 1, until = ?", now + seconds):
             return free._replace(token=free.token + 1)
 

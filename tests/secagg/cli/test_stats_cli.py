@@ -224,6 +224,12 @@ def test_site_with_a_spent_budget_declines(folder, monkeypatch):
     ran = invoke(*join, "--budget", 2, "--privacy-ledger", "site.privacy")
     assert (ran.exit_code, len(checks)) == (2, 1)
     assert "site.privacy" in ran.stderr
+    # a plan without noise leaves no ledger behind, which would have the other unit
+    Path("plain.toml").write_text(replace(noised.plan, privacy=None).to_toml(), "utf-8")
+    budgeted = ("--budget", 2, "--privacy-ledger", "new")
+    ran = invoke(*join[:3], "plain.toml", *join[4:], *budgeted)
+    assert (ran.exit_code, len(checks)) == (2, 1)
+    assert not Path("new").exists()
 
 
 @pytest.mark.parametrize("way", ["plain", "secagg", "one-shot"])

@@ -290,6 +290,21 @@ async def test_altered_batch_lets_the_next_batch_close(
         assert [one["batch"] for one in run.shown] == [1]
 
 
+async def test_altered_open_batch_lets_the_newest_close(
+    databases: Databases, tmp_path: Path
+) -> None:
+    with parties() as made, parties(session=b"next model") as other:
+        first = Collected(databases.open(), made)
+        second = Collected(first.database, other)
+        second.report(0, 1, 2)
+        with first.database.transaction() as tx:
+            tx.run("UPDATE secagg_batches SET reports = -1 WHERE number = 0")
+        run = Run(first, tmp_path, second)
+        with pytest.raises(DatabaseError, match="Batch 0"):
+            await run.closing.once(reopen=False)
+        assert [one["batch"] for one in run.shown] == [1]
+
+
 async def test_message_that_is_no_request_keeps_no_other_from_its_sum(
     databases: Databases, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

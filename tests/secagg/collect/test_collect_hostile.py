@@ -26,7 +26,7 @@ from secagg import (
     RemoteProtocolError,
     TooFewSurvivors,
 )
-from secagg.collect import State, batches, close
+from secagg.collect import State, batches, close, slices
 from secagg.collect.close import result
 from secagg.collect.reports import Verdict, place_of
 from secagg.http import Offer, asgi, get_offer
@@ -201,15 +201,21 @@ async def test_altered_rows_are_an_error_that_names_the_database(
             await collected.closer().step(0)
 
 
-async def test_altered_token_of_a_lease_is_an_error(databases: Databases) -> None:
+@pytest.mark.parametrize("token", [(1 << 63) - 1, -1])
+async def test_altered_slice_keeps_no_worker_from_the_others(
+    databases: Databases, token: int
+) -> None:
     with parties() as made:
-        collected = Collected(databases.open(), made)
+        collected = Collected(databases.open(), made, slices=2)
         collected.report(0, 1, 2)
         collected.close()
         with collected.database.transaction() as tx:
-            tx.run("UPDATE secagg_slices SET token = ?", (1 << 63) - 1)
+            tx.run("UPDATE secagg_slices SET token = ? WHERE slice = 0", token)
+        assert await collected.worker().step()
         with pytest.raises(DatabaseError):
-            await collected.work()
+            await collected.worker().step()
+        with collected.database.transaction() as tx:
+            assert slices.unfinished(tx, 0)
 
 
 async def two_batches(databases: Databases, made: Parties, state: State) -> Collected:

@@ -218,8 +218,8 @@ def _secrets(peers: Mapping[int, PublicKeys], own: Advertised) -> U8:
             if not keys.is_usable(public):
                 why = f"client {v}'s {which} key is of low order or not canonical"
                 reject(Phase.SHARE_KEYS, "public key", why)
-    of_seal = own.sealing.agree_each({v: p.seal for v, p in peers.items()})
-    of_mask = own.mask_pair.agree_each(rows_of(p.mask for p in peers.values()))
+    of_seal = own.sealing.agree({v: p.seal for v, p in peers.items()})
+    of_mask = own.mask_pair.agree(rows_of(p.mask for p in peers.values()))
     return np.concatenate([of_seal, of_mask], axis=1)
 
 

@@ -82,14 +82,14 @@ class SealingKey(Confined):
         """Number of remembered secrets, at most 4096: the secrets of the earliest peers."""
         return len(self._agreed)
 
-    def agree_each(self, peers: Mapping[int, bytes]) -> U8:
+    def agree(self, peers: Mapping[int, bytes]) -> U8:
         """Return the X25519 secrets with usable sealing keys of peers, shape (m, 32).
 
         Secrets with peers of earlier rounds that have the same key are remembered.
         """
         agreed = self._agreed
         fresh = {v: key for v, key in peers.items() if agreed.get(v, (None,))[0] != key}
-        made = map(bytes, self.pair.agree_each(keys.rows_of(fresh.values())))
+        made = map(bytes, self.pair.agree(keys.rows_of(fresh.values())))
         new = dict(zip(fresh, made, strict=True))
         for v, key in fresh.items():
             # bounded: new peers in every round must not fill the memory

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
@@ -89,24 +89,11 @@ class KeyPair(Confined):
     def __repr__(self) -> str:
         return f"KeyPair(public={self.public.hex()})"
 
-    def agree(self, peer: bytes) -> bytes | None:
-        """Return the X25519 secret shared with a peer, or None if the public key is unusable.
+    def agree(self, publics: U8) -> U8:
+        """Return the X25519 secret with each row of public keys; both shapes are (m, 32).
 
-        Keys of low order are unusable (RFC 7748 §6.1), and so are numbers from 2^255 − 19 on:
-        X25519 reduces such numbers, so a key could join twice in two encodings. The secret is
-        not a key itself: see `sealing` and `pair_masks`.
-        """
-        if int.from_bytes(peer, "little") >= _P:
-            return None
-        try:
-            return self._key.exchange(X25519PublicKey.from_public_bytes(peer))
-        except ValueError:
-            return None
-
-    def agree_each(self, publics: U8) -> U8:
-        """Return `agree` with each row of usable public keys; both arrays have shape (m, 32).
-
-        See `is_usable`: of an unusable key anybody knows the result.
+        The keys are usable (`is_usable`); of another key anybody may know the secret. The
+        secrets are not keys themselves: see `sealing` and `pair_masks`.
         """
         shared = np.empty_like(publics)
         scalar = np.frombuffer(self.private, np.uint8).reshape(1, -1)
@@ -119,7 +106,11 @@ class KeyPair(Confined):
 
 
 def is_usable(public: bytes) -> bool:
-    """Return True if an X25519 public key is canonical and not of low order."""
+    """Return True if an X25519 public key is canonical and not of low order.
+
+    Keys of low order are unusable (RFC 7748 §6.1), and so are numbers from 2^255 − 19 on:
+    X25519 reduces such numbers, so a key could join twice in two encodings.
+    """
     number = int.from_bytes(public, "little")
     return len(public) == KEY_BYTES and number < _P and number not in _LOW_ORDER
 

@@ -150,7 +150,7 @@ def revealed_agreements(pair: KeyPair, session: bytes, u: int, ids: U64, publics
     # not `assert`, which python -O removes: of an unusable key anybody knows the mask
     if not all(map(is_usable, map(bytes, publics))):
         raise AssertionError("a public key is unusable, which was checked when it came")
-    shared = pair.agree_each(publics)
+    shared = pair.agree(publics)
     return agreements(shared, session, (u, pair.public), ids, publics)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import protocol_doc
+from harness import secret_of
 from protocol_example import IDS, seed
 from secagg import FixedPoint, Identity, Registry, RoundParams, Server
 from secagg.encoding import Ring
@@ -130,7 +131,7 @@ class Schedule:
     def bases(self) -> tuple[keys.U8, keys.U8]:
         """B from 1 to 2 and from 2 to 1."""
         one, two = self.publics[1], self.publics[2]
-        secrets = self.seal[1].agree(two.seal), self.mask[1].agree(two.mask)
+        secrets = secret_of(self.seal[1], two.seal), secret_of(self.mask[1], two.mask)
         shared = keys.rows_of([b"".join(map(bytes, secrets))], 64)
         kems = None
         if two.kem:
@@ -140,7 +141,7 @@ class Schedule:
         return sealing.base_keys(shared, self.session, mine, np.array([2], "u8"), theirs, kems)
 
     def agreement(self) -> keys.U8:
-        shared = keys.rows_of([self.mask[1].agree(self.publics[2].mask)])
+        shared = self.mask[1].agree(keys.rows_of([self.publics[2].mask]))
         mine, theirs = (1, self.publics[1].mask), keys.rows_of([self.publics[2].mask])
         return pair_masks.agreements(shared, self.session, mine, np.array([2], "u8"), theirs)
 

@@ -143,6 +143,11 @@ def opening_of(
     return opened[0].tobytes() if opened[1].all() else None
 
 
+def secret_of(pair: keys.KeyPair, public: bytes) -> bytes | None:
+    """The X25519 secret as a client finds it, or None if the public key is unusable."""
+    return pair.agree(keys.rows_of([public])).tobytes() if keys.is_usable(public) else None
+
+
 def mask_key_of(
     shared: bytes, session: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]
 ) -> bytes:

@@ -47,13 +47,13 @@ def finish(cohort: testing.Cohort) -> None:
 def agreements(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The public keys with which X25519 was computed, in order."""
     made: list[bytes] = []
-    agree_each = keys.KeyPair.agree_each
+    agree = keys.KeyPair.agree
 
     def counting(pair: keys.KeyPair, publics: keys.U8) -> keys.U8:
         made.extend(map(bytes, publics))
-        return agree_each(pair, publics)
+        return agree(pair, publics)
 
-    monkeypatch.setattr(keys.KeyPair, "agree_each", counting)
+    monkeypatch.setattr(keys.KeyPair, "agree", counting)
     return made
 
 
@@ -94,12 +94,12 @@ def test_secrets_of_a_bounded_number_of_peers_are_kept(monkeypatch, agreements) 
     key.draw(lambda: bytes([7]) * 32)
     peers = {u: keys.KeyPair(bytes([u]) * 32).public for u in (1, 2, 3)}
     agreements.clear()
-    first, *later = (key.agree_each(peers).tobytes() for _ in range(3))
+    first, *later = (key.agree(peers).tobytes() for _ in range(3))
     assert later == [first, first]
     assert agreements.count(peers[1]) == agreements.count(peers[2]) == 1
     assert agreements.count(peers[3]) == 3
     fresh = keys.KeyPair(bytes([9]) * 32).public  # of a known peer, while there is no room
-    assert key.agree_each({1: fresh}).tobytes() == key.agree_each({1: fresh}).tobytes()
+    assert key.agree({1: fresh}).tobytes() == key.agree({1: fresh}).tobytes()
     assert agreements.count(fresh) == 1
 
 
@@ -126,7 +126,7 @@ def test_check29_client_that_shared_keeps_no_pair_of_the_session() -> None:
 def test_sealing_key_is_drawn_once_and_not_pickled_shown_or_copied_apart() -> None:
     key = SealingKey(3)
     with pytest.raises(LocalProtocolError):
-        key.agree_each({2: bytes([9]) * 32})
+        key.agree({2: bytes([9]) * 32})
     key.draw(lambda: bytes(range(32)))
     key.draw(lambda: pytest.fail("drawn twice"))
     assert key.pair.seed == bytes(range(32))

@@ -37,11 +37,11 @@ def test_keys_in_bulk_are_those_of_each_pair(seed: int, count: int) -> None:
     (u, pair), *others = clients(seed, count + 1)
     mine, peers = (u, pair.public), [(v, other.public) for v, other in others]
     ids, publics = columns(peers)
-    agreed = pair_masks.revealed_agreements(pair, SESSION, u, ids, publics)
-    found = pair_masks.mask_keys(agreed, SESSION, u, ids)
+    secrets = pair_masks.revealed_agreements(pair, SESSION, u, ids, publics)
+    found = pair_masks.mask_keys(secrets, SESSION, u, ids)
     assert found.shape == (count, 16)
     for key, (v, other) in zip(found, others, strict=True):
-        shared = other.agree(pair.public)
+        shared = secret_of(other, pair.public)
         assert shared is not None
         assert key.tobytes() == mask_key_of(shared, SESSION, (v, other.public), mine)
 

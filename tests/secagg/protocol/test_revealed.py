@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from harness import _P, LOW_ORDER, mask_key_of
+from harness import _P, LOW_ORDER, mask_key_of, secret_of
 from secagg.encoding import Ring
 from secagg.protocol import keys, pair_masks
 from secagg.protocol.masks import MaskSum

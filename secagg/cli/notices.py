@@ -172,6 +172,8 @@ class Notices(logging.Handler):
                 if not check and known["needed"]:
                     why += f": {known['survivors']}, and {known['needed']} are needed"
                 text = f"{self._sum(known['number'])} failed ({why})"
+                if not check and phase == "advertise_keys":
+                    text += f"; {parties} that declined it say why at their end"
                 if not known["final"]:
                     text += "; trying again"
                 if known["left_out"]:

@@ -85,6 +85,9 @@ def _lines(record: Record) -> Iterator[str]:
         yield f"{record.called}: sum of {len(record.clients)}{of} vectors"
     if record.spent is not None:
         yield f"  {record.spent}"
+    elif record.noise is not None:
+        yield f"  noise of {record.noise:g} steps"
+    if record.spent is not None or record.noise is not None:
         yield f"  against {record.parameters.get('against', 'unknown parties')}"
     for one in record.missing:
         yield f"  missing {one}"

@@ -66,6 +66,10 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
         f"{_ASK} for noise, secagg serve --epsilon or secagg collect begin --noise, or leave "
         "out --budget",
     ),
+    "take parameters with a larger sigma": (
+        f"{_ASK} for more noise, secagg serve --noise or --epsilon, or secagg collect begin "
+        "--noise",
+    ),
     "take Study.message()": ("take a file study.bin of secagg stats serve",),
     **{
         f"pass SitePolicy({name}=…)": (f"take a smaller --{name.replace('_', '-')}",)

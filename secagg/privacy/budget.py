@@ -107,11 +107,13 @@ class Budget:
         if following.failure >= 1:
             why = "has no noise, so no budget allows it; add noise to the parameters"
         elif self.allows(following):
-            why = f"with this noise is too much after sum number {sums}; sum these data no more"
+            earlier = "1 sum" if sums == 1 else f"{sums} sums"
+            why = f"with this noise is too much after {earlier}; sum these data no more"
         elif self.allows(replace(following, law=NONE)):
             why = "has noise of too few steps for its elements; encode with more steps"
         elif self.allows(replace(following, exposure=0.0)):
             why = "exposes a client too often; take more neighbours, or a larger threshold"
         else:
-            why = "has too little noise even for a single sum; take a larger sigma"
+            alone = f"epsilon {following.epsilon(self.delta):.3g} alone"
+            why = f"has too little noise, {alone}; take parameters with a larger sigma"
         raise BudgetSpent(f"a sum {why} (the budget has {budget})")

@@ -222,6 +222,8 @@ def test_notices_have_names_and_no_fields_of_events(capsys):
         last = {"left_out": (alice, 7), "survivors": 2, "needed": 3}
         hooks(RoundFailed(**failed, final=False, **last))
         hooks(RoundFailed(**failed, final=True, left_out=()))
+        unanswered = failed | {"phase": "advertise_keys"}
+        hooks(RoundFailed(**unanswered, final=False, left_out=(), survivors=0, needed=3))
         hooks(MessageRejected(place=place, phase="report", client=7, size=1, check="late"))
         hooks(HelperFailed(place=place, helper=2, phase="open", check="deadline"))
         hooks(ClientConvicted(place=place, client=alice, kind="shares"))
@@ -232,6 +234,8 @@ def test_notices_have_names_and_no_fields_of_events(capsys):
     assert capsys.readouterr().err.splitlines() == [
         "secagg: sum 2 failed (gather, too few clients: 2, and 3 are needed); trying again "
         f"without client alice ({alice}), client 7",
+        "secagg: sum 2 failed (advertise_keys, too few clients: 0, and 3 are needed); clients "
+        "that declined it say why at their end; trying again",
         "secagg: a message of client 7 was rejected (report, late)",
         "secagg: going on without helper 2 (open, deadline)",
         f"secagg: client alice ({alice}) dealt shares that do not give the secret that it "

@@ -244,7 +244,7 @@ def test_report_has_a_ledger(folder, monkeypatch):
     ran = invoke(*client, *budget)
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert "2 masked vectors" in ran.stderr
-    assert "too much after sum number 2" in ran.stderr
+    assert "too much after 2 sums" in ran.stderr
     for few in (("--budget", 2), ("--ledger", "l"), ("--delta", 1e-5)):
         assert invoke(*client, *few).exit_code == 2
     assert len(asked) == 3

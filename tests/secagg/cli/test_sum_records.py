@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from msgspec import structs
@@ -22,6 +23,7 @@ from secagg.cli.console import call_clients, called
 from secagg.cli.records import OTHER_KEY, Chain, name_of
 from secagg.cli.schedule import Period, Schedule
 from secagg.cli.sums import Sums, prepare
+from secagg.cli.verify import _lines
 from secagg.encoding import FixedPoint
 from secagg.errors import JournalError, ParameterError, TooFewSurvivors
 from secagg.protocol.key_files import registry_to_json
@@ -142,6 +144,18 @@ def test_name_of_a_client_injects_nothing(tmp_path):
     shown = invoke("verify", tmp_path).stdout
     assert "\x1b" not in shown
     assert len(shown.splitlines()) == 4
+
+
+def test_noise_of_helpers_has_its_steps_and_the_parties(folder):
+    record = Chain.read(folder).records[0]
+    parties = {"against": "an aggregator that does anything"}
+    noised = msgspec.structs.replace(
+        record, noise=2.5e6, parameters=record.parameters | parties
+    )
+    assert list(_lines(noised))[1:3] == [
+        "  noise of 2.5e+06 steps",
+        "  against an aggregator that does anything",
+    ]
 
 
 def test_lines_fit_into_a_narrow_terminal(folder):

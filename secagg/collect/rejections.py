@@ -22,6 +22,7 @@ class Rejections:
 
     params: OneShotParams
     _by_helper: dict[int, set[int]] = field(default_factory=dict)
+    _everyone: set[int] = field(init=False)
     _checked: set[int] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -66,13 +66,13 @@ class KeyPair(Confined):
         The scalar, too; of a masking pair the seed that its holders share.
     """
 
-    __slots__ = ("_key", "private", "public", "seed")
+    __slots__ = ("private", "public", "seed")
     _remedy = "it is for one process"
 
     def __init__(self, seed: bytes) -> None:
         self.seed = self.private = seed
-        self._key = X25519PrivateKey.from_private_bytes(seed)
-        self.public = self._key.public_key().public_bytes_raw()
+        key = X25519PrivateKey.from_private_bytes(seed)
+        self.public = key.public_key().public_bytes_raw()
 
     @classmethod
     def masking(cls, seed: bytes) -> KeyPair:

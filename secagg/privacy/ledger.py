@@ -57,6 +57,8 @@ class PrivacyLedger:
         An argument is invalid, or the file has another budget or unit.
     JournalError
         The file cannot be read or written, was altered, cut short or copied, or is no ledger.
+    MissingExtra
+        dp-accounting is not installed: ``pip install "secagg[privacy]"``.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class PrivacyLedger:
         check_kind("budget", budget, Budget, "a secagg.privacy.Budget")
         if unit not in get_args(Unit):
             raise ParameterError(f"unit is {unit!r}; take one of {get_args(Unit)}")
+        _ = budget.squares  # without dp-accounting now, and not in a round
         self.budget, self.unit = budget, unit
         self._path = None if path is None else Path(path).absolute()
         self._busy, self._process = threading.Lock(), process()

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from secagg import MissingExtra, ParameterError
-from secagg.privacy import Budget, Loss
+from secagg.privacy import Budget, Loss, PrivacyLedger
 from secagg.privacy.distance import Distance
 from secagg.privacy.loss import GRAIN
 
@@ -95,3 +95,10 @@ def test_without_dp_accounting(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(MissingExtra):
         Budget(1, 1e-5).allows(Loss())
+
+
+def test_ledger_without_dp_accounting_makes_no_file(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    with pytest.raises(MissingExtra, match=r"secagg\[privacy\]"):
+        PrivacyLedger(tmp_path / "ledger", Budget(1, 1e-5))
+    assert not any(tmp_path.iterdir())

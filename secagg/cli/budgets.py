@@ -81,9 +81,10 @@ def open_spending(
     follows = f"follows the protocol; with {key}, against a server that lies, too"
     does = "does anything, since all sums are active" if active else follows
     some = f"{CORRUPT:g} of the clients" if colluders is None else counted(colluders)
-    few = "fewer helpers than open a sum"
-    also = f"{few} and any clients" if helped else f"up to {some}, or {few}"
-    fact(f"budget: holds against {also}, with a server that {does}")
+    few = "fewer helpers than open a one-shot sum and any clients"
+    also = few if helped else f"up to {some} in four exchanges, and against {few}"
+    both = "" if helped else "for both kinds of sums together "
+    fact(f"budget: holds {both}against {also}, with a server that {does}")
     fact(f"privacy: {spent_in_words(ledger)}")
     return ledger
 

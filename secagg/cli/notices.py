@@ -158,7 +158,7 @@ class Notices(logging.Handler):
             case "RoundFinished":
                 took = f"{known['survivors']:,} {parties}, {duration(known['seconds'])}"
                 spent = known.get("epsilon")
-                took += "" if spent is None else f", ε = {spent:.3g} spent"
+                took += "" if spent is None else f", ε = {spent:.3g} spent against the server"
                 return f"{self._sum(known['number'])} is done: {took}"
             case "PhaseClosed":
                 came = f"{counted(known['answered'], 'answer')}, {duration(known['seconds'])}"

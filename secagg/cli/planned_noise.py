@@ -112,7 +112,8 @@ def announced(plan: Plan | None, params: RoundParams | OneShotParams) -> Documen
     """Print what a plan promises, and against whom; return the plan for JSON."""
     if plan is None or not isinstance(params, RoundParams):
         return {}
-    for name, text in in_words(plan, params):
+    (_, promised), (_, replaced), *rows = in_words(plan, params)
+    for name, text in [("noise", f"{promised}; {replaced}"), *rows]:
         if name in _ANNOUNCED:
             fact(f"{name}: {text}")
     return {"privacy": as_document(plan, params)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Annotated, cast
 
@@ -9,10 +10,11 @@ import typer
 
 from secagg.cli.console import Document
 from secagg.cli.lines import fact
+from secagg.cli.planned_noise import DELTA
 from secagg.encoding import FixedPoint
 from secagg.errors import MissingExtra
 from secagg.oneshot import Noise, OneShotParams, epsilon
-from secagg.privacy import against
+from secagg.privacy import Loss, against
 from secagg.protocol import RoundParams
 
 # well below 1 / n for every n
@@ -36,24 +38,38 @@ def as_noise(sigma: float | None) -> Noise | None:
 
 
 def privacy_of(params: OneShotParams) -> Document:
-    """Return the noise with ε and δ, and against whom; ε is None without dp-accounting."""
+    """Return the noise, its error, ε and δ, ε of ledgers, and against whom, for JSON.
+
+    Both ε are None without dp-accounting, and ε of ledgers if it is infinite.
+    """
     if params.noise is None:
         return {}
     try:
-        found = epsilon(params, _DELTA)
+        found, counted = epsilon(params, _DELTA), Loss.of(params).epsilon(DELTA)
     except MissingExtra:
-        found = None
-    promised: Document = {"epsilon": found, "delta": _DELTA, "against": against(params)}
-    return {"noise": float(params.noise.sigma)} | promised
+        found, counted = None, math.inf
+    sigma, scale = float(params.noise.sigma), getattr(params.encoding, "scale", 1.0)
+    return {
+        "noise": sigma,
+        "error": sigma * math.sqrt(params.seeds) / scale,
+        "epsilon": found,
+        "delta": _DELTA,
+        "epsilon_ledger": counted if counted < math.inf else None,
+        "delta_ledger": DELTA,
+        "against": against(params),
+    }
 
 
 def in_words(privacy: Document, seeds: int) -> dict[str, str]:
     """Return the noise of a sum and the privacy of a client, in words."""
-    known = privacy["epsilon"]
+    known, counted = privacy["epsilon"], privacy["epsilon_ledger"]
     stated = "ε needs dp-accounting" if known is None else f"ε = {known:.3g}"
+    ledger = stated if known is None else f"ε = {math.inf if counted is None else counted:.3g}"
     return {
         "noise": f"{privacy['noise']:g} steps, of each of {seeds} seeds",
+        "error of the sum": f"{privacy['error']:.3g} an element",
         "privacy": f"{stated}, δ = {privacy['delta']:g}, for any change of one vector",
+        "a client's ledger": f"{ledger}, δ = {privacy['delta_ledger']:g}, against zeros",
         "against": str(privacy["against"]),
     }
 

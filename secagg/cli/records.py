@@ -116,7 +116,8 @@ class Spent(Struct, frozen=True, kw_only=True):
     budget: float
 
     def __str__(self) -> str:
-        return f"ε = {self.epsilon:.3g} of {self.budget:g} spent, δ = {self.delta:g}"
+        spent = f"ε = {self.epsilon:.3g} of {self.budget:g} spent against the server"
+        return f"{spent}, δ = {self.delta:g}"
 
 
 class Record(Struct, frozen=True, kw_only=True):

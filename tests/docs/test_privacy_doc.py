@@ -33,6 +33,14 @@ def test_python_of_the_page_prints_what_the_page_says() -> None:
         assert printed.getvalue() == expected
 
 
+def test_readme_installs_what_noise_over_http_needs() -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    assert (
+        '**HTTP** between your own machines (`pip install "./secagg[http,cli,privacy]"`)'
+        in text
+    )
+
+
 def values(encoding: Encoding, length: int, sigma: float) -> tuple[OneShotParams, float, float]:
     """Return parameters, with ε as `secagg serve` prints it and as a ledger counts it."""
     with temporary_journals(3) as journals:
@@ -42,7 +50,8 @@ def values(encoding: Encoding, length: int, sigma: float) -> tuple[OneShotParams
         )
     printed = privacy_of(params)
     assert f"at δ = {printed['delta']:.0e}".replace("e-0", "e-") in TEXT
-    return params, printed["epsilon"], Loss.of(params).epsilon(DELTA)
+    assert printed["epsilon_ledger"] == Loss.of(params).epsilon(DELTA)
+    return params, printed["epsilon"], printed["epsilon_ledger"]
 
 
 def test_two_values_of_epsilon() -> None:

@@ -25,6 +25,7 @@ from secagg.session import (
     PhaseClosed,
     PhaseOpened,
     Place,
+    RoundFinished,
     Session,
     take_part,
 )
@@ -80,6 +81,14 @@ def gathering(present: int, missing: tuple[int, ...]) -> Gathering:
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     """Return the new lines, without times."""
     return re.sub(TIME.split("T")[1], "TIME", capsys.readouterr().err).splitlines()
+
+
+def test_log_says_against_whom_a_sum_has_spent(capsys):
+    log_as("info", json=False)
+    with notices():
+        Hooks(())(RoundFinished(PLACE, 1.0, 4, 0, epsilon=1.234))
+    (line,) = lines(capsys)
+    assert line.endswith("sum 2 is done: 4 clients, 1 s, ε = 1.23 spent against the server")
 
 
 def test_server_says_whom_it_waits_for_and_since_when(loop, capsys):

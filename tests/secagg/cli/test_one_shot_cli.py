@@ -28,7 +28,7 @@ from secagg.oneshot import (
     epsilon,
     report,
 )
-from secagg.privacy import against
+from secagg.privacy import Loss, against
 from secagg.testing import make_identity
 from secagg.testing.oneshot import helper_keys
 
@@ -86,14 +86,27 @@ def test_noise_is_printed_with_its_privacy(monkeypatch: pytest.MonkeyPatch) -> N
     assert (found["noise"], found["exact"]) == (float(sigma), False)
     bound = math.sqrt(50) * 2**17
     assert found["epsilon"] == epsilon(params, found["delta"], sensitivity=bound)
+    # 3 seeds, and steps of 2^-16
+    assert found["error"] == pytest.approx(float(sigma) * math.sqrt(3) / 2**16)
+    assert found["epsilon_ledger"] == Loss.of(params).epsilon(found["delta_ledger"])
     shown = " ".join(invoke(*options).stdout.split())
+    assert f"error of the sum {found['error']:.3g} an element" in shown
+    assert f"a client's ledger ε = {found['epsilon_ledger']:.3g}, δ = 1e-06" in shown
     assert "sum noisy, of 11 of 12 vectors" in shown
     assert f"ε = {found['epsilon']:.3g}, δ = 1e-09" in shown
     assert found["against"] == (whom := against(params))
     assert f"against {whom}" in shown
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
-    assert document(*options)["epsilon"] is None
+    assert document(*options)["epsilon"] is document(*options)["epsilon_ledger"] is None
     assert "ε needs dp-accounting" in invoke(*options).stdout
+
+
+def test_noise_too_small_for_a_ledger_is_in_json() -> None:
+    pytest.importorskip("dp_accounting")
+    assert document(*SMALL, "--noise", "10")["epsilon_ledger"] is None
+    assert "a client's ledger ε = inf" in " ".join(
+        invoke(*SMALL, "--noise", "10").stdout.split()
+    )
 
 
 @pytest.mark.parametrize(

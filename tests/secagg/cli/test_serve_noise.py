@@ -107,7 +107,7 @@ def test_record_has_what_all_sums_have_spent(folder):
     assert (first["noise"], failed["outcome"]) == (float(PLAN.sigma), "failed")
     assert first["parameters"]["min_survivors"] == 4
     whom = "a server that follows the protocol, with up to 1 client"
-    shown = f"  ε = {spent[1]:.3g} of 2 spent, δ = 1e-06\n  against {whom}\n"
+    shown = f"  ε = {spent[1]:.3g} of 2 spent against the server, δ = 1e-06\n  against {whom}\n"
     assert shown in invoke("verify", folder).stdout
     assert first["parameters"]["against"] == whom
 
@@ -115,7 +115,10 @@ def test_record_has_what_all_sums_have_spent(folder):
 def test_server_says_what_holds_against_whom(capsys):
     shown = planned_noise.announced(PLAN, PLAN.params())
     noise, known, _ = capsys.readouterr().err.splitlines()
-    assert "ε = 2, δ = 1e-06 for 2 sums together" in noise
+    assert "ε = 2, δ = 1e-06 for 2 sums together, against zeros; " in noise
+    assert noise.endswith(
+        f"ε = {PLAN.epsilon_replaced:.3g} against any other vectors of a client"
+    )
     assert known == "against: a server that follows the protocol, with up to 1 client"
     assert shown["privacy"]["min_survivors"] == 4
     assert planned_noise.announced(None, PLAN.params()) == {}
@@ -124,7 +127,12 @@ def test_server_says_what_holds_against_whom(capsys):
     encoding, noise = FixedPoint(1.0), Noise(1e6)
     params = OneShotParams.suggest(N, 9, encoding, helpers=keys, session=b"s", noise=noise)
     assert told(params)["against"] == (whom := against(params))
-    assert f"against: {whom}" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert f"against: {whom}" in shown
+    ledger = PrivacyLedger(None, Budget(2, 1e-6))
+    ledger.spend(params)
+    counted = f"ε = {ledger.spent.epsilon(1e-6):.3g}, δ = 1e-06, against zeros"
+    assert f"a client's ledger: {counted}\n" in shown
 
 
 def test_server_says_that_clients_decline(capsys):
@@ -169,11 +177,15 @@ def test_join_has_a_ledger(folder, monkeypatch):
     assert json.loads(ran.stdout)["spent"]["epsilon"] == asked[0].spent.epsilon(1e-5)
     ran = invoke("join", "http://127.0.0.1:9", *client, *budget)
     assert ran.stdout.splitlines()[-1].endswith("2 masked vectors")
-    others = "up to 0.2 of the clients, or fewer helpers than open a sum"
-    assert f"holds against {others}, with a server that follows the protocol" in ran.stderr
+    others = (
+        "up to 0.2 of the clients in four exchanges, and against fewer helpers than open a "
+    )
+    others += "one-shot sum and any clients"
+    both = f"holds for both kinds of sums together against {others}"
+    assert f"{both}, with a server that follows the protocol" in ran.stderr
     more = ("--registry", "r.json", "--colluders", 3)
     ran = invoke("join", "http://127.0.0.1:9", *client, *budget, *more)
-    assert "up to 3 clients, or fewer helpers" in ran.stderr
+    assert "up to 3 clients in four exchanges, and against fewer helpers" in ran.stderr
     assert "does anything" in ran.stderr
     for few in (("--budget", 2), ("--ledger", "l"), ("--delta", 1e-5)):
         assert invoke("join", "http://127.0.0.1:9", *client, *few).exit_code == 2
@@ -194,8 +206,8 @@ def test_join_with_a_spent_ledger_says_so_before_and_after(folder, monkeypatch):
     budget = ("--budget", 2, "--ledger", "l")
     ran = invoke("join", "http://127.0.0.1:9", *client, *budget)
     assert ran.exit_code == 2
-    assert ran.stdout.startswith("sums: 1\nε = 2 of 2 spent")
-    assert "privacy: ε = 2 of 2 spent" in ran.stderr
+    assert ran.stdout.startswith("sums: 1\nε = 2 of 2 spent against the server")
+    assert "privacy: ε = 2 of 2 spent against the server" in ran.stderr
     ran = invoke("join", "http://127.0.0.1:9", *client, *budget, "--json")
     found = json.loads(ran.stdout)
     assert (found["numbers"], found["spent"]["sums"]) == ([1], 1)
@@ -236,10 +248,12 @@ def test_report_has_a_ledger(folder, monkeypatch):
     assert found["parameters"] == params.digest.hex()
     assert found["spent"]["sums"] == 1
     assert found["spent"]["epsilon"] == asked[0].spent.epsilon(1e-5)
-    assert "against fewer helpers than open a sum and any clients, with a server" in ran.stderr
+    few = "fewer helpers than open a one-shot sum and any clients"
+    assert f"budget: holds against {few}, with a server" in ran.stderr
     assert "follows the protocol; with --identity, " in ran.stderr
     ran = invoke(*client, *budget, "--identity", "bern.pem")
-    assert ran.stdout.splitlines()[-1].endswith("of 1.3 spent, δ = 1e-05, by 2 masked vectors")
+    spent = "of 1.3 spent against the server, δ = 1e-05, by 2 masked vectors"
+    assert ran.stdout.splitlines()[-1].endswith(spent)
     assert "does anything" in ran.stderr
     ran = invoke(*client, *budget)
     assert (ran.exit_code, ran.stdout) == (2, "")

@@ -25,6 +25,7 @@ from secagg.collect.sessions import StoredSession
 from secagg.errors import (
     DatabaseError,
     LinkError,
+    LocalProtocolError,
     ParameterError,
     RemoteProtocolError,
     SecAggError,
@@ -258,7 +259,8 @@ class Closing:
                     lambda: self._absent(number, found.survivors)
                 )
         except SecAggError as error:
-            if not _passes(error):
+            # a drop that another process has begun ends with an outcome of its own
+            if not (_passes(error) or isinstance(error, LocalProtocolError)):
                 # an altered row, or a message that is no request, has no record
                 with suppress(DatabaseError, ParameterError, RemoteProtocolError):
                     batch, session = await self._run(lambda tx: self._read(tx, number))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -83,7 +82,6 @@ def serve(
     """
     with options.command(), collecting.opened(database) as opened:
         log_as(log, json=log_json)
-        _check_open(opened)
 
         async def run() -> None:
             from secagg.collect.service import serve_collection
@@ -109,17 +107,6 @@ def serve(
 
         with notices():
             asyncio.run(collecting.until_signal(run()))
-
-
-def _check_open(database: Database) -> None:
-    """Raise `ParameterError` for a session that an earlier version began, with unsafe lists."""
-    from secagg.collect import State, batches, sessions
-    from secagg.collect.database import AlteredError
-
-    with database.transaction() as tx:
-        for batch in batches.in_states(tx, State.OPEN, altered=[]):
-            with suppress(AlteredError):  # of this session; its clients get an error
-                sessions.check_lists(sessions.get(tx, batch.session).params)
 
 
 @app.command(epilog=WORK)
@@ -174,10 +161,11 @@ def status(
             _print_metrics(opened, as_json=as_json)
             return
         from secagg.collect import State, batches, slices
+        from secagg.collect.database import AlteredError
 
-        found = []
+        found, altered = [], list[AlteredError]()
         with opened.transaction() as tx:
-            for batch in batches.in_states(tx, *State):
+            for batch in batches.in_states(tx, *State, altered=altered):
                 row = {**batch._asdict(), "dropped": batch.dropped == 1}
                 found.append({**row, "slices_left": slices.unfinished(tx, batch.number)})
         lines = [
@@ -188,6 +176,8 @@ def status(
             for one in found
         ]
         collecting.echo({"batches": found}, "\n".join(lines) or "no batches", json=as_json)
+        if altered:
+            raise altered[0]
 
 
 def _print_metrics(database: Database, *, as_json: bool) -> None:

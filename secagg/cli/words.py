@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 _OPTION = re.compile(r"(\bsecagg (?:helper |identity |stats |collect )?\w+ )?(--[\w-]+)")
 _ASK = "ask the server's operator"
+_ACTIVE = "secagg serve --security active, or secagg collect begin --security active"
 
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "tls=(certificate, key)": ("--certificate and --key",),
@@ -26,8 +27,8 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     ),
     "register identity.public under its id": ("register it with secagg identity register",),
     "leave the registry out": ("leave out --registry",),
-    "security='active' at the server": ("secagg serve --security active",),
-    "security='active'": ("--security active", "secagg serve --security active"),
+    "security='active' at the server": (_ACTIVE,),
+    "security='active'": ("--security active", _ACTIVE),
     ", or require_active=False in the policy": ("",),
     "suite='hybrid' at the server": ("secagg serve --suite hybrid",),
     ", or require_hybrid=False in the policy": (", or leave out --require-hybrid", ""),

@@ -369,8 +369,16 @@ async def report_to_a_liar(folder: Path, status: int) -> None:
             for at in range(4):
                 if at in (0, 2):  # the report outlives the page
                     await chromium.open(f"{page.url}/index.html", width=800)
+                if at == 0:
+                    await chromium.value(SECOND_TAB)
                 await chromium.value(filled(url, "ward 3", [0.5, math.nan, 1.0]))
                 said.append(await chromium.value(SAID))
+                if at == 1:  # a tab that was open before the report was kept
+                    other = filled(url, "ward 3", [0.5, 0.5, 0.5])
+                    await chromium.value(f"frames[0].eval({json.dumps(other)})")
+                    told = await chromium.value(SAID.replace("document", "frames[0].document"))
+                    assert "kept" in told
+                    assert len(posted) == 2
     kept = made.params.digest.hex(), posted[0][1]
     assert posted[:3] == [kept] * 3
     assert posted[3][0] != kept[0]
@@ -475,6 +483,12 @@ REPORTS = """
     }));
     return performance.now() - began;
 """
+SECOND_TAB = """(() => {
+    if (!document.querySelector("#key").textContent) return null;
+    if (!frames.length) document.body.append(
+        Object.assign(document.createElement("iframe"), { src: "index.html" }));
+    return frames[0].document.querySelector("#key").textContent || null;
+})()"""
 SAID = "(text => text.length > 1 && text)(document.querySelector('output').textContent)"
 
 

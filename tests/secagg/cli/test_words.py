@@ -150,6 +150,12 @@ def test_client_that_declines_noise_can_expect_fewer_colluders(command, given):
     assert ("secagg serve --colluders" in text) == (command == "join")
 
 
+def test_client_that_wants_an_active_sum_is_told_both_servers() -> None:
+    text = shown("a mistake; take security='active' at the server", "report")
+    assert "secagg serve --security active" in text
+    assert "secagg collect begin --security active" in text
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_translation_has_options_of_its_command(command):
     for python in words._WORDS:

@@ -18,6 +18,7 @@ from oneshot_parties import parties, registry_for
 from secagg import (
     DatabaseError,
     JournalError,
+    LocalProtocolError,
     ParameterError,
     RemoteProtocolError,
     TooFewSurvivors,
@@ -26,7 +27,7 @@ from secagg._files import replace_file
 from secagg.cli.batch_book import BatchBook
 from secagg.cli.closing import Closing, When
 from secagg.cli.console import Document
-from secagg.collect import Asking, Closer, State, Worker, close
+from secagg.collect import Asking, Closer, State, Worker, batches, close
 from secagg.collect.reports import Verdict, place_of
 from secagg.oneshot import OneShotParams
 from secagg.session import bind
@@ -322,6 +323,24 @@ async def test_message_that_is_no_request_keeps_no_other_from_its_sum(
         with pytest.raises(RemoteProtocolError):
             await run.closing.once(0, reopen=False)
         assert first.state() == State.OPENED
+
+
+async def test_drop_under_way_has_no_record_of_its_own(
+    databases: Databases, tmp_path: Path
+) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+        with collected.database.transaction() as tx:  # the first of the drop's two
+            batches.advance(tx, 0, State.CLOSING)
+        run = Run(collected, tmp_path)
+        with pytest.raises(LocalProtocolError):
+            await run.closing.once(reopen=False)
+        close.drop(collected.database, 0)
+        with pytest.raises(RemoteProtocolError):
+            await run.closing.once(0, reopen=False)
+        (record,) = records(tmp_path)
+        assert "dropped" in record["why"]
 
 
 async def test_stored_sum_is_written_again(databases: Databases, tmp_path: Path) -> None:

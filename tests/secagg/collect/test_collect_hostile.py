@@ -436,16 +436,8 @@ async def test_list_that_helpers_would_refuse_is_not_fixed(
         assert collected.state() == State.CLOSING
 
 
-def test_commands_refuse_lists_that_other_helpers_open_again(ram_path: Path) -> None:
-    """Also in a session that an earlier version began."""
-    databases = Databases(str(ram_path / "reports"))
-    with parties(4, security="semi-honest") as made, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("secagg.collect.sessions.check_lists", lambda _: None)
-        Collected(databases.open(), made)
-        patch.undo()
-        done = invoke("collect", "serve", databases.where, "--port", 0)
-        assert done.exit_code == 2
-        assert "take a threshold of 3" in " ".join(done.stderr.split())
+def test_begin_refuses_lists_that_other_helpers_open_again(ram_path: Path) -> None:
+    with parties(4, security="semi-honest") as made:
         entries = [
             {
                 "url": "http://127.0.0.1:9",
@@ -455,7 +447,6 @@ def test_commands_refuse_lists_that_other_helpers_open_again(ram_path: Path) -> 
             }
             for box, key in made.params.helpers
         ]
-    databases.close()
     helpers, key = ram_path / "helpers.json", ram_path / "a.pem"
     helpers.write_text(json.dumps(entries))
     assert invoke("identity", "keygen", key).exit_code == 0
@@ -463,6 +454,6 @@ def test_commands_refuse_lists_that_other_helpers_open_again(ram_path: Path) -> 
     people.write_text(json.dumps({str(u): make_identity(u).public.hex() for u in range(9)}))
     files = "--helpers", helpers, "--identity", key
     size = "--length", 3, "--clip", 8, "--security", "semi-honest"
-    done = invoke("collect", "begin", databases.where, people, *size, *files)
+    done = invoke("collect", "begin", ram_path / "reports", people, *size, *files)
     assert done.exit_code == 2
     assert "take a threshold of 3" in " ".join(done.stderr.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import re
 import threading
 from base64 import b64decode
@@ -90,6 +91,18 @@ def test_status_prints_the_metrics_of_the_database(databases: Databases) -> None
     assert 'secagg_collect_reports{state="open"} 2.0' in lines
     assert "secagg_collect_slices_left 0.0" in lines
     assert invoke(*status, "--json").exit_code == 2
+
+
+def test_status_shows_the_batches_beside_an_altered_batch(databases: Databases) -> None:
+    with parties() as made, parties(session=b"next model") as other:
+        first = Collected(databases.open(), made)
+        Collected(first.database, other).report(0, 1)
+        with first.database.transaction() as tx:
+            tx.run("UPDATE secagg_batches SET reports = -1 WHERE number = 0")
+    done = invoke("collect", "status", databases.where, "--json")
+    assert [one["number"] for one in json.loads(done.stdout)["batches"]] == [1]
+    assert done.exit_code == 2
+    assert "Batch 0 was altered" in " ".join(done.stderr.split())
 
 
 async def test_refusals_keep_no_report_in_memory(databases: Databases) -> None:

@@ -71,6 +71,19 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
         f"{_ASK} for more noise, secagg serve --noise or --epsilon, or secagg collect begin "
         "--noise",
     ),
+    "take fewer colluders, or more survivors": (
+        "take fewer --colluders, or a larger --min-survivors",
+        "take a smaller --corrupt or --dropout",
+    ),
+    "min_survivors is": (
+        "--min-survivors is",
+        "the number of clients that --dropout leaves is",
+    ),
+    "take more neighbours, or a larger threshold": (
+        "take more --neighbours, or a larger --threshold",
+        "take a larger --threshold, or a smaller --corrupt",
+        "take a smaller --corrupt",
+    ),
     "take Study.message()": ("take a file study.bin of secagg stats serve",),
     **{
         f"pass SitePolicy({name}=…)": (f"take a smaller --{name.replace('_', '-')}",)

@@ -22,6 +22,7 @@ from secagg.errors import ParameterError
 from secagg.http import faults
 from secagg.http.address import check_url
 from secagg.oneshot import OneShotPolicy
+from secagg.privacy import plan
 from secagg.protocol.identities import check_identity, check_registry
 from secagg.session.batch import Batch
 from secagg.session.clock import Clock
@@ -138,6 +139,26 @@ def test_errors_of_the_library_end_with_what_the_command_has(command, call, part
     assert not unknown(text, command), text
     assert not PYTHON.search(remedy.replace("secagg.http.Limits", "")), text
     assert len(remedy) > 8, text
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "told"),
+    [
+        ("params", {"colluders": 9}, "take a smaller --corrupt or --dropout"),
+        ("serve", {"colluders": 9}, "take fewer --colluders, or a larger --min-survivors"),
+        ("params", {"min_survivors": 1}, "the number of clients that --dropout leaves is 1"),
+        ("serve", {"min_survivors": 1}, "--min-survivors is 1"),
+        ("params", {"neighbours": 10}, "take a smaller --corrupt"),
+        ("serve", {"neighbours": 10}, "take a larger --threshold, or a smaller --corrupt"),
+        ("simulate", {"neighbours": 10}, "take more --neighbours, or a larger --threshold"),
+    ],
+)
+def test_plan_that_fails_names_what_the_command_has(command, given, told):
+    graph = {name: given[name] for name in given if name == "neighbours"}
+    settings = {} if graph else given
+    with pytest.raises(ParameterError) as caught:
+        plan(200 if graph else 10, 5, norm=1, epsilon=2, delta=1e-6, **settings).params(**graph)
+    assert told in shown(str(caught.value), command)
 
 
 @pytest.mark.parametrize("command", ["join", "stats join"])

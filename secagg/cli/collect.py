@@ -175,7 +175,13 @@ def status(
             f"{options.counted(one['slices_left'], 'slice')} left"
             for one in found
         ]
-        collecting.echo({"batches": found}, "\n".join(lines) or "no batches", json=as_json)
+        collecting.echo(
+            {"batches": found},
+            "\n".join(lines) or ("" if altered else "no batches"),
+            json=as_json,
+        )
+        for other in altered[1:]:
+            tell(str(other))
         if altered:
             raise altered[0]
 

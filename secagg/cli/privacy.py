@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from fractions import Fraction
 from typing import Annotated, cast
 
@@ -14,7 +15,7 @@ from secagg.cli.planned_noise import DELTA
 from secagg.encoding import FixedPoint
 from secagg.errors import MissingExtra
 from secagg.oneshot import Noise, OneShotParams, epsilon
-from secagg.privacy import Loss, against
+from secagg.privacy import Budget, Loss, against
 from secagg.protocol import RoundParams
 
 # well below 1 / n for every n
@@ -40,31 +41,41 @@ def as_noise(sigma: float | None) -> Noise | None:
 def privacy_of(params: OneShotParams) -> Document:
     """Return the noise, its error, ε and δ, ε of ledgers, and against whom, for JSON.
 
-    Both ε are None without dp-accounting, and ε of ledgers if it is infinite.
+    Both ε are None without dp-accounting, and ε of ledgers if budgets near it have no room.
     """
     if params.noise is None:
         return {}
-    try:
-        found, counted = epsilon(params, _DELTA), Loss.of(params).epsilon(DELTA)
-    except MissingExtra:
-        found, counted = None, math.inf
+    found = counted = None
+    with suppress(MissingExtra):
+        found, counted = epsilon(params, _DELTA), _counted(Loss.of(params))
     sigma, scale = float(params.noise.sigma), getattr(params.encoding, "scale", 1.0)
     return {
         "noise": sigma,
         "error": sigma * math.sqrt(params.seeds) / scale,
         "epsilon": found,
         "delta": _DELTA,
-        "epsilon_ledger": counted if counted < math.inf else None,
+        "epsilon_ledger": counted,
         "delta_ledger": DELTA,
         "against": against(params),
     }
+
+
+def _counted(loss: Loss) -> float | None:
+    """Return ε as a ledger counts the loss; None if budgets near this ε have no room.
+
+    A budget bounds the distance from Gaussian noise, which is large for noise of few steps.
+    """
+    found = loss.epsilon(DELTA)
+    finite = found < math.inf
+    return found if finite and Budget(max(1.01 * found, 1e-6), DELTA).allows(loss) else None
 
 
 def in_words(privacy: Document, seeds: int) -> dict[str, str]:
     """Return the noise of a sum and the privacy of a client, in words."""
     known, counted = privacy["epsilon"], privacy["epsilon_ledger"]
     stated = "ε needs dp-accounting" if known is None else f"ε = {known:.3g}"
-    ledger = stated if known is None else f"ε = {math.inf if counted is None else counted:.3g}"
+    refused = stated if known is None else "refused, for noise of too few steps"
+    ledger = refused if counted is None else f"ε = {counted:.3g}"
     return {
         "noise": f"{privacy['noise']:g} steps, of each of {seeds} seeds",
         "error of the sum": f"{privacy['error']:.3g} an element",

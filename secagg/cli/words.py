@@ -75,13 +75,19 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
         "take fewer --colluders, or a larger --min-survivors",
         "take a smaller --corrupt or --dropout",
     ),
+    "colluders is": ("--colluders is", "the number of clients of --corrupt is"),
     "min_survivors is": (
         "--min-survivors is",
         "the number of clients that --dropout leaves is",
     ),
     "take more neighbours, or a larger threshold": (
         "take more --neighbours, or a larger --threshold",
+        "take a larger --threshold, or fewer --colluders",
         "take a larger --threshold, or a smaller --corrupt",
+        "take a smaller --corrupt",
+    ),
+    "take fewer colluders, or a larger threshold": (
+        "take fewer --colluders, or a larger --threshold",
         "take a smaller --corrupt",
     ),
     "take Study.message()": ("take a file study.bin of secagg stats serve",),
@@ -147,6 +153,7 @@ def in_words_of(text: str, options: Mapping[str, str], *, client: bool) -> str:
         text = re.sub(
             r"\bsecagg serve (?=--(security|suite|helpers))", "secagg stats serve ", text
         )
+        text = text.replace(", or secagg collect begin --security active", "")
         text = re.sub(r"\bsecagg serve --colluders (\d+)", r"a plan with colluders \1", text)
     return text
 

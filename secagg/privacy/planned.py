@@ -246,10 +246,13 @@ class Plan:
         return self.budget.allows(Loss.of(params) * self.rounds)
 
     def _exposing(self, neighbours: int | None, threshold: int) -> ParameterError:
+        sums = "1 sum" if self.rounds == 1 else f"{self.rounds} sums"
+        graph, remedy = f"neighbours={neighbours}", "more neighbours"
+        if neighbours is None:
+            graph, remedy = "the complete graph", "fewer colluders"
         return ParameterError(
-            f"neighbours={neighbours} and threshold={threshold} expose a client of "
-            f"{self.rounds} sums too often for delta {self.budget.delta:g}; take more "
-            "neighbours, or a larger threshold"
+            f"{graph} and threshold={threshold} expose a client of {sums} too often for delta "
+            f"{self.budget.delta:g}; take {remedy}, or a larger threshold"
         )
 
     def error(self, survivors: int | None = None) -> float:

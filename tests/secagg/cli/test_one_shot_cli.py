@@ -17,8 +17,10 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 import secagg.cli.one_shot
-from secagg import FixedPoint, Integers, ParameterError, Registry
+from oneshot_parties import parties
+from secagg import BudgetSpent, FixedPoint, Integers, ParameterError, Registry
 from secagg.cli import app
+from secagg.cli.privacy import in_words, privacy_of
 from secagg.oneshot import (
     Accumulator,
     HelperJournal,
@@ -28,7 +30,7 @@ from secagg.oneshot import (
     epsilon,
     report,
 )
-from secagg.privacy import Loss, against
+from secagg.privacy import Budget, Loss, against
 from secagg.testing import make_identity
 from secagg.testing.oneshot import helper_keys
 
@@ -101,12 +103,18 @@ def test_noise_is_printed_with_its_privacy(monkeypatch: pytest.MonkeyPatch) -> N
     assert "ε needs dp-accounting" in invoke(*options).stdout
 
 
-def test_noise_too_small_for_a_ledger_is_in_json() -> None:
+@pytest.mark.parametrize("coarse", [False, True])
+def test_noise_that_a_ledger_refuses_is_told(coarse: bool) -> None:
+    """Also where the loss is small, and the noise has too few steps for a budget."""
     pytest.importorskip("dp_accounting")
-    assert document(*SMALL, "--noise", "10")["epsilon_ledger"] is None
-    assert "a client's ledger ε = inf" in " ".join(
-        invoke(*SMALL, "--noise", "10").stdout.split()
-    )
+    encoding, noise = (Integers(1), Noise(30)) if coarse else (FixedPoint(1.0, 16), Noise(10))
+    with parties(n_clients=12, encoding=encoding, modulus=2**40, noise=noise) as made:
+        found = privacy_of(made.params)
+        with pytest.raises(BudgetSpent):
+            Budget(1.0, 1e-6).check(Loss(), 0, Loss.of(made.params))
+    assert found["epsilon_ledger"] is None
+    shown = in_words(found, made.params.seeds)["a client's ledger"]
+    assert shown.startswith("refused, for noise of too few steps")
 
 
 @pytest.mark.parametrize(

@@ -146,10 +146,11 @@ def test_errors_of_the_library_end_with_what_the_command_has(command, call, part
     [
         ("params", {"colluders": 9}, "take a smaller --corrupt or --dropout"),
         ("serve", {"colluders": 9}, "take fewer --colluders, or a larger --min-survivors"),
+        ("params", {"colluders": 9}, "the number of clients of --corrupt is 9"),
         ("params", {"min_survivors": 1}, "the number of clients that --dropout leaves is 1"),
         ("serve", {"min_survivors": 1}, "--min-survivors is 1"),
         ("params", {"neighbours": 10}, "take a smaller --corrupt"),
-        ("serve", {"neighbours": 10}, "take a larger --threshold, or a smaller --corrupt"),
+        ("serve", {"neighbours": 10}, "take a larger --threshold, or fewer --colluders"),
         ("simulate", {"neighbours": 10}, "take more --neighbours, or a larger --threshold"),
     ],
 )
@@ -172,9 +173,14 @@ def test_client_that_declines_noise_can_expect_fewer_colluders(command, given):
 
 
 def test_client_that_wants_an_active_sum_is_told_both_servers() -> None:
-    text = shown("a mistake; take security='active' at the server", "report")
+    text = "a mistake; take security='active' at the server"
+    assert "collect" not in shown(text, "stats join")
+    text = shown(text, "report")
     assert "secagg serve --security active" in text
     assert "secagg collect begin --security active" in text
+    assert "collect" not in shown(
+        "a mistake; take security='active' at the server", "stats join"
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

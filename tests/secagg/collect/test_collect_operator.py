@@ -103,6 +103,11 @@ def test_status_shows_the_batches_beside_an_altered_batch(databases: Databases) 
     assert [one["number"] for one in json.loads(done.stdout)["batches"]] == [1]
     assert done.exit_code == 2
     assert "Batch 0 was altered" in " ".join(done.stderr.split())
+    with first.database.transaction() as tx:
+        tx.run("UPDATE secagg_batches SET reports = -1 WHERE number = 1")
+    done = invoke("collect", "status", databases.where)
+    assert not done.stdout.strip()
+    assert all(f"Batch {at} was altered" in " ".join(done.stderr.split()) for at in (0, 1))
 
 
 async def test_refusals_keep_no_report_in_memory(databases: Databases) -> None:

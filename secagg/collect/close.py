@@ -210,7 +210,9 @@ class Closer:
             rows = reports.chunks(self.database, batch.number, reports.EVERYWHERE, most)
             for chunk in map(dict, rows):
                 clients = np.array(list(chunk), np.uint64)
-                found = [chunk[u] for u in clients[np.isin(clients, ids)].tolist()]
+                # not isin, which sorts the ids of the whole list for each chunk
+                known = ids.take(ids.searchsorted(clients), mode="clip") == clients
+                found = [chunk[u] for u in clients[known].tolist()]
                 yield from messages.boxes(found, helper, session.params)
 
         return Opening(whole, boxes, self.thread), reservations

@@ -165,11 +165,10 @@ def draw_prior(
     root = np.linalg.cholesky((scale + scale.T) / 2) @ bartlett
     precision = root @ root.T
     centre = n * mean / (BETA_0 + n)
-    around = (BETA_0 + n) * precision
-    drawn = draws(
-        around[None, *triangle(d)], (around @ centre)[None], rng.standard_normal((1, d))
-    )
-    return Prior(drawn[0], precision)
+    # N(centre, ((β₀ + n) Λ)⁻¹) from the factor itself: from few rows Λ can be nearly singular
+    apart = np.linalg.solve(root.T, rng.standard_normal(d))
+    drawn = centre + apart / np.sqrt(BETA_0 + n)
+    return Prior(drawn, precision)
 
 
 def draw_noise(rng: np.random.Generator, n: float, squares: float) -> float:

@@ -22,6 +22,7 @@ from secagg.kit.table import duration
 from secagg.session.events import HELPER_PHASES
 
 _LOGS = ("secagg.session", "secagg.http", "secagg.collect", "psycopg.pool")
+_QUIET = {"psycopg.pool": logging.WARNING}
 NO_VECTOR = "vector"
 """Phase of an error of this command's own file."""
 _FEW = 20
@@ -38,7 +39,8 @@ def notices(*, study: bool = False) -> Iterator[Notices]:
     logs = [(log := logging.getLogger(name), log.level) for name in _LOGS]
     for log, _ in logs:
         log.addHandler(handler)
-        log.setLevel(handler.level)
+        # the pool tells each connection that it lends
+        log.setLevel(max(handler.level, _QUIET.get(log.name, 0)))
     with warnings.catch_warnings():
         # by default Python shows the same warning of two sums only once
         warnings.simplefilter("always", ClippingWarning)

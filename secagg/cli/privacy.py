@@ -73,13 +73,13 @@ def _counted(loss: Loss) -> float | None:
 def in_words(privacy: Document, seeds: int) -> dict[str, str]:
     """Return the noise of a sum and the privacy of a client, in words."""
     known, counted = privacy["epsilon"], privacy["epsilon_ledger"]
-    stated = "ε needs dp-accounting" if known is None else f"ε = {known:.3g}"
-    refused = stated if known is None else "refused, for noise of too few steps"
+    stated = "ε needs the extra privacy" if known is None else f"ε = {known:.3g}"
+    refused = stated if known is None else "refused, for too little noise or too few steps"
     ledger = refused if counted is None else f"ε = {counted:.3g}"
     return {
         "noise": f"{privacy['noise']:g} steps, of each of {seeds} seeds",
         "error of the sum": f"{privacy['error']:.3g} an element",
-        "privacy": f"{stated}, δ = {privacy['delta']:g}, for any change of one vector",
+        "privacy": f"{stated}, δ = {privacy['delta']:g}, for any change of a vector in one sum",
         "a client's ledger": f"{ledger}, δ = {privacy['delta_ledger']:g}, against zeros",
         "against": str(privacy["against"]),
     }

@@ -148,6 +148,8 @@ def in_words_of(text: str, options: Mapping[str, str], *, client: bool) -> str:
         text = re.sub(r"pass min_clients=(\d+)", r"take \1 clients", text)
         text = re.sub(r"Noise\(sigma, colluders=(\d+)\)", r"secagg serve --colluders \1", text)
         text = text.replace("; take ", f"; {_ASK} to take ")
+    if "reopen" in options:
+        text = text.replace("give the list up", "drop the batch with secagg collect drop")
     # a site of a study has another server, and no vector
     if "ledger" in options and "vector" not in options:
         text = re.sub(

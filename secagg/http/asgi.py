@@ -19,6 +19,7 @@ from secagg.http.problems import BODY_READ, Problem
 logger = logging.getLogger("secagg.http")
 
 _CHECKS = {404: "path", 405: "method"}
+_DETAILS = {404: "this service has no such path; check host and port of the URL"}
 
 
 def build(routes: Sequence[BaseRoute], middleware: Sequence[Middleware] = ()) -> Starlette:
@@ -101,7 +102,8 @@ async def _problem(_: Request, error: Exception) -> Response:
 async def _http_problem(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101
     check = _CHECKS.get(error.status_code, "request")
-    problem = Problem(error.status_code, check, str(error.detail))
+    detail = _DETAILS.get(error.status_code, str(error.detail))
+    problem = Problem(error.status_code, check, detail)
     return problems.response(problem, headers=error.headers)
 
 

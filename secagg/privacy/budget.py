@@ -113,6 +113,10 @@ class Budget:
             why = "has noise of too few steps for its elements; encode with more steps"
         elif self.allows(replace(following, exposure=0.0)):
             why = "exposes a client too often; take more neighbours, or a larger threshold"
+        elif self.allows(replace(following, law=NONE, failure=0.0)):
+            why = (
+                "has bounds that fail too often for so large an epsilon; take a smaller budget"
+            )
         else:
             alone = f"epsilon {following.epsilon(self.delta):.3g} alone"
             why = f"has too little noise, {alone}; take parameters with a larger sigma"

@@ -169,6 +169,7 @@ def test_log_has_times_and_levels(level, loop, capsys):
         log.debug("D")
         Hooks(())(MemberDeclined(PLACE, "share_keys", IDS[0]))
         log.warning("W")
+        logging.getLogger("psycopg.pool").info("a connection is lent")
         tell("said in any case")
     *logged, said = capsys.readouterr().err.splitlines()
     assert [re.fullmatch(rf"{TIME} (\w+): .+", line)[1] for line in logged] == LEVELS[level]

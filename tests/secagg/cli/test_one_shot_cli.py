@@ -100,7 +100,7 @@ def test_noise_is_printed_with_its_privacy(monkeypatch: pytest.MonkeyPatch) -> N
     assert f"against {whom}" in shown
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     assert document(*options)["epsilon"] is document(*options)["epsilon_ledger"] is None
-    assert "ε needs dp-accounting" in invoke(*options).stdout
+    assert "ε needs the extra privacy" in invoke(*options).stdout
 
 
 @pytest.mark.parametrize("coarse", [False, True])
@@ -114,7 +114,7 @@ def test_noise_that_a_ledger_refuses_is_told(coarse: bool) -> None:
             Budget(1.0, 1e-6).check(Loss(), 0, Loss.of(made.params))
     assert found["epsilon_ledger"] is None
     shown = in_words(found, made.params.seeds)["a client's ledger"]
-    assert shown.startswith("refused, for noise of too few steps")
+    assert shown.startswith("refused, for too little noise or too few steps")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from secagg import MissingExtra, ParameterError
+from secagg import BudgetSpent, MissingExtra, ParameterError
 from secagg.privacy import Budget, Loss, PrivacyLedger
 from secagg.privacy.distance import Distance
 from secagg.privacy.loss import GRAIN
@@ -70,7 +70,10 @@ def test_no_choice_between_two_bounds():
 
 
 def test_huge_epsilon_leaves_nothing():
-    assert not Budget(60, 1e-6).allows(Loss.of_shares(Fraction(16), 2, 1, Fraction(1, 1000)))
+    loss = Loss.of_shares(Fraction(16), 2, 1, Fraction(1, 1000))
+    assert not Budget(60, 1e-6).allows(loss)
+    with pytest.raises(BudgetSpent, match="smaller budget"):
+        Budget(60, 1e-6).check(Loss(), 0, loss)
     assert Budget(1e6, 1e-6).squares == 0
 
 

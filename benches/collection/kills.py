@@ -140,7 +140,12 @@ class Kills:
 
     def _kill_database(self, clients: Iterable[Program]) -> None:
         """Kill PostgreSQL, inside a transaction of one of the clients, and start it again."""
-        end, held, clients = time.monotonic() + _TRIES, None, list(clients)
+        clients = list(clients)
+        for one in clients:
+            # a command that starts without its database ends; the driver starts `close` again
+            if one is not self._parties.closer:
+                one.await_ready()
+        end, held = time.monotonic() + _TRIES, None
         while held is None and time.monotonic() < end and not self._over.is_set():
             one = self._random.choice(clients)
             if self._stop_inside(one, self._is_in_transaction, 1.0):

@@ -94,6 +94,7 @@ class Closing:
     show: Callable[[Document], None]
     _sessions: dict[int, StoredSession] = field(default_factory=dict)
     _told: set[int | str] = field(default_factory=set)
+    _failing: set[str] = field(default_factory=set)
     _idle: bool = False
 
     async def once(self, number: int | None = None, *, reopen: bool) -> None:
@@ -117,7 +118,7 @@ class Closing:
             A batch has no sum. The sums of the other batches are written, and the errors of
             further batches are printed.
         """
-        failed, altered, waiting = list[SecAggError](), list[AlteredError](), list[int]()
+        failed, altered, waiting = list[SecAggError](), list[DatabaseError](), list[int]()
         if number is None:
             waiting = await self._run(partial(_under_way, altered=altered))
             failed = await self._lead_all(waiting)
@@ -126,7 +127,7 @@ class Closing:
         if number is not None or next_one:
             try:
                 closed = await self._run(lambda tx: _close(tx, number, failed, reopen=reopen))
-            except (AlteredError, TooFewSurvivors) as error:
+            except (DatabaseError, TooFewSurvivors) as error:
                 failed.append(error)
             else:
                 failed += await self._lead_all(closed)
@@ -174,7 +175,7 @@ class Closing:
 
         A batch whose rows were altered is left out, and told once.
         """
-        altered = list[AlteredError]()
+        altered = list[DatabaseError]()
         try:
             if keep is not None:
                 await self.forget(keep)
@@ -187,17 +188,18 @@ class Closing:
             for batch in open_batches:
                 try:
                     await self._run(partial(self._close_due, batch=batch, when=when))
-                except AlteredError as error:
+                except DatabaseError as error:  # also of one batch, such as rows out of range
                     altered.append(error)
             found = await self._run(partial(self._kept, altered=altered))
         except DatabaseError as error:
             tell(f"{error}; trying again")
             await asyncio.sleep(_SOON)
             return []
-        for why in dict.fromkeys(map(str, altered)):
-            if why not in self._told:
-                self._told.add(why)
+        failing = dict.fromkeys(map(str, altered))
+        for why in failing:
+            if why not in self._failing:
                 tell(f"{why}; the other batches go on")
+        self._failing = set(failing)
         return found
 
     def _close_due(self, tx: Transaction, batch: Batch, when: When) -> None:
@@ -269,7 +271,8 @@ class Closing:
         try:
             # before the reports are dropped: an operator whose disk is full can repeat all
             self.show(self.book.keep(batch, session, found, absent))
-            await self.closer.step(number)
+            with suppress(ParameterError):  # another process ended the batch and forgot it
+                await self.closer.step(number)
         except (DatabaseError, RemoteProtocolError) as error:
             return error
         return None
@@ -288,7 +291,7 @@ class Closing:
             for u in ids
         ]
 
-    def _kept(self, tx: Transaction, altered: list[AlteredError]) -> list[int]:
+    def _kept(self, tx: Transaction, altered: list[DatabaseError]) -> list[int]:
         """Return the batches under way, and forget sessions of which no batch is left."""
         found = batches.in_states(tx, *list(State)[:-1], altered=altered)
         current = {batch.session for batch in found}
@@ -317,7 +320,7 @@ class Closing:
         return await self.closer.thread.run(run)
 
 
-def _under_way(tx: Transaction, altered: list[AlteredError]) -> list[int]:
+def _under_way(tx: Transaction, altered: list[DatabaseError]) -> list[int]:
     """Return the numbers of closed batches whose reports are not dropped."""
     states = State.CLOSING, State.FIXED, State.RESERVED, State.OPENED
     return [batch.number for batch in batches.in_states(tx, *states, altered=altered)]
@@ -328,7 +331,7 @@ def _close(
 ) -> list[int]:
     """Close a batch, or the newest open batch with a valid row; return the number, or none."""
     if number is None:
-        altered = list[AlteredError]()
+        altered = list[DatabaseError]()
         chosen = batches.in_states(tx, State.OPEN, altered=altered)[-1:]
         failed += altered
     else:

@@ -161,9 +161,8 @@ def status(
             _print_metrics(opened, as_json=as_json)
             return
         from secagg.collect import State, batches, slices
-        from secagg.collect.database import AlteredError
 
-        found, altered = [], list[AlteredError]()
+        found, altered = [], list[DatabaseError]()
         with opened.transaction() as tx:
             for batch in batches.in_states(tx, *State, altered=altered):
                 row = {**batch._asdict(), "dropped": batch.dropped == 1}

@@ -150,6 +150,7 @@ def in_words_of(text: str, options: Mapping[str, str], *, client: bool) -> str:
         text = text.replace("; take ", f"; {_ASK} to take ")
     if "reopen" in options:
         text = text.replace("give the list up", "drop the batch with secagg collect drop")
+        text = text.replace("; take another number", "")
     # a site of a study has another server, and no vector
     if "ledger" in options and "vector" not in options:
         text = re.sub(

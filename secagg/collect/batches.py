@@ -11,10 +11,10 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta
 
 from secagg.collect import sessions, slices
-from secagg.collect.database import AlteredError, Transaction, Value
+from secagg.collect.database import Transaction, Value
 from secagg.collect.sessions import StoredSession
 from secagg.collect.states import BEFORE, State
-from secagg.errors import ParameterError, TooFewSurvivors
+from secagg.errors import DatabaseError, ParameterError, TooFewSurvivors
 from secagg.oneshot import OneShotParams
 from secagg.session.wire import check_bound
 
@@ -133,7 +133,7 @@ def get(tx: Transaction, number: int) -> Batch:
 
 
 def in_states(
-    tx: Transaction, *states: State, altered: list[AlteredError] | None = None
+    tx: Transaction, *states: State, altered: list[DatabaseError] | None = None
 ) -> Sequence[Batch]:
     """Return the batches in some states, the oldest first; see `Transaction.query`."""
     where = f"state IN ({', '.join('?' * len(states))}) ORDER BY number"
@@ -286,7 +286,7 @@ def reports_table(number: int) -> str:
 
 
 def _select(
-    tx: Transaction, where: str, *values: Value, altered: list[AlteredError] | None = None
+    tx: Transaction, where: str, *values: Value, altered: list[DatabaseError] | None = None
 ) -> list[Batch]:
     statement = f"SELECT {_COLUMNS} FROM secagg_batches WHERE {where}"  # noqa: S608
     return tx.query(Batch, statement, *values, altered=altered)

@@ -41,7 +41,7 @@ class Transaction(ABC):
         kind: type[T],
         statement: str,
         *values: Value,
-        altered: list[AlteredError] | None = None,
+        altered: list[DatabaseError] | None = None,
     ) -> list[T]:
         """Return the rows of a statement, each as a named tuple of a class.
 

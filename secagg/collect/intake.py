@@ -82,12 +82,14 @@ class Intake:
                     done.set_exception(error)
         else:
             seconds = time.monotonic() - began
+            stored = verdicts.count(Verdict.STORED)
             self._committed(len(group), seconds)
             logger.debug(
-                "%d reports of session %s are stored",
+                "%d of %d reports of session %s are stored",
+                stored,
                 len(group),
                 session.name,
-                extra={"reports": len(group), "seconds": seconds},
+                extra={"reports": stored, "seconds": seconds},
             )
             for (*_, done), verdict in zip(group, verdicts, strict=True):
                 if not done.done():

@@ -124,5 +124,5 @@ def away(error: DatabaseError) -> Problem:
     """Return the problem of a database that is away, for a stranger; log the error."""
     # without the error's text, which can name machines of the operator
     logger.error("%s", error)
-    why = "the server's database is away; send the same report again"
+    why = "the server's database is away or full; send the same report again"
     return Problem(503, "database", why, retry_after=RETRY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -9,7 +10,7 @@ from functools import lru_cache
 import psycopg
 from psycopg import Connection, Cursor, IsolationLevel
 from psycopg.conninfo import conninfo_to_dict
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from secagg.collect.database import Clock, Row, Transaction, Value
 from secagg.errors import DatabaseError
@@ -18,6 +19,8 @@ _LOCK = 0x5EC_A66
 """Key of the advisory lock for tables and sessions."""
 _WAIT = 10.0
 """Seconds to wait for a connection."""
+_REST = 1.0
+"""Seconds without a try after such a wait: calls that came meanwhile do not wait, too."""
 _SETTINGS = """
     SELECT set_config('synchronous_commit', 'on', false)
         WHERE current_setting('synchronous_commit') = 'off';
@@ -48,7 +51,7 @@ class PostgreSQL:
     """
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
-        self._clock = clock
+        self._clock, self._next_try = clock, 0.0
         try:
             given = conninfo_to_dict(url)
         except psycopg.ProgrammingError:
@@ -73,10 +76,14 @@ class PostgreSQL:
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Return a context with a transaction; see `Database.transaction`."""
+        if time.monotonic() < self._next_try:
+            raise _failed(PoolTimeout("no connection"))
         try:
             with self._pool.connection(_WAIT) as connection:
                 yield _PostgreSQLTransaction(connection, self._clock)
         except psycopg.Error as error:
+            if isinstance(error, PoolTimeout):
+                self._next_try = time.monotonic() + _REST
             raise _failed(error) from None
 
     def close(self) -> None:

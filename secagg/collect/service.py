@@ -115,10 +115,10 @@ class Service:
         """Respond with parameters and endorsements: of a digest, or of the newest session."""
         named = request.path_params.get("digest")
         with self.metrics.answering("parameters"), ExitStack() as stack:
+            slot = self._take_slot()  # first, as the calls of the database have one thread
+            stack.callback(self._free.append, slot)
             digest = await self._offers.newest() if named is None else _digest(named)
             known = await self._offers.find(digest)
-            slot = self._take_slot()
-            stack.callback(self._free.append, slot)
             body = self._budget.whole(known.size, slot)
             await body.enter()  # before the answer is in memory: a message may be large
             try:
@@ -143,10 +143,10 @@ class Service:
     async def _store(self, request: Request) -> Verdict:
         """Return the verdict on a report, after the commit."""
         digest = _digest(request.path_params["digest"])
-        session = (await self._offers.find(digest)).session
-        length = bodies.content_length(request, session.params.layout.report)
         slot = self._take_slot()
         try:
+            session = (await self._offers.find(digest)).session
+            length = bodies.content_length(request, session.params.layout.report)
             async with self._budget.announced(length, slot) as body:
                 content = await bodies.read(request, body, None)
                 client = self._check(content, session)

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from secagg.collect.database import AlteredError, Database, Transaction
+from secagg.errors import DatabaseError
 
 Rejected = Mapping[int, set[int]]
 """Clients that each helper rejected, by the helper's number j; 0 for the worker itself.
@@ -66,7 +67,7 @@ def take(tx: Transaction, seconds: float, batch: int | None = None) -> Lease | N
     now = tx.now()
     batches = (0, (1 << 63) - 1) if batch is None else (batch, batch)
     while True:
-        altered = list[AlteredError]()  # rows that keep no other slice from a worker
+        altered = list[DatabaseError]()  # rows that keep no other slice from a worker
         found = tx.query(
             Lease,
             "SELECT s.batch, s.slice, s.token, s.first, s.last FROM secagg_slices s "
@@ -119,7 +120,8 @@ class Unfinished(Exception):
 
 def unfinished(tx: Transaction, batch: int) -> int:
     """Return the number of slices of a batch without a result."""
-    statement = "SELECT count(*) FROM secagg_slices WHERE batch = ? AND part IS NULL"
+    # by the rejections, which `status` shows; the parts have the ids of all reports
+    statement = "SELECT count(*) FROM secagg_slices WHERE batch = ? AND rejected IS NULL"
     return tx.number(statement, batch)
 
 

@@ -6,6 +6,7 @@ block ends. Writers take turns. The file must be on a local disk.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -35,6 +36,7 @@ class SQLite:
         self._path, self._clock = path, clock
         self._turn = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._file: os.stat_result | None = None
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -44,6 +46,7 @@ class SQLite:
                 connection = self._connection or self._connect()
                 connection.execute("BEGIN IMMEDIATE")
                 yield _SQLiteTransaction(connection, self._clock)
+                self._check_file()
                 connection.execute("COMMIT")
             except BaseException as error:
                 self._disconnect()  # without a commit, so the file is as before
@@ -57,11 +60,17 @@ class SQLite:
             self._disconnect()
 
     def _connect(self) -> sqlite3.Connection:
-        # it gets the sums; if no file can be made, SQLite says so
-        with suppress(OSError):
-            create_file(self._path, b"", private=True)
+        if self._file is None:
+            # it gets the sums; if no file can be made, SQLite says so
+            with suppress(OSError):
+                create_file(self._path.resolve(), b"", private=True)
+            with suppress(OSError):
+                self._file = self._path.stat()
+        else:
+            self._check_file()  # before a log that was left is written into another file
+        address = f"{self._path.absolute().as_uri()}?mode=rw"  # and never made by SQLite
         connection = self._connection = sqlite3.connect(
-            self._path, timeout=_WAIT, isolation_level=None, check_same_thread=False
+            address, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False
         )
         if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
             raise DatabaseError(
@@ -69,7 +78,24 @@ class SQLite:
                 "a local disk"
             )
         connection.execute("PRAGMA synchronous = FULL")
+        self._check_file()
         return connection
+
+    def _check_file(self) -> None:
+        """Raise `DatabaseError` if another file, or none, is at the path by now.
+
+        A commit to a file without a name is on no disk after the end of this process, and
+        another file may be an older copy, which only a new process takes.
+        """
+        try:
+            now = self._path.stat()
+        except OSError:
+            now = None
+        if now is None or self._file is None or not os.path.samestat(now, self._file):
+            raise DatabaseError(
+                f"the file {self._path} was deleted or replaced while this process ran; stop "
+                "all processes, and put the file or a copy of it back"
+            )
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

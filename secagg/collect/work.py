@@ -17,7 +17,7 @@ from secagg.collect.database import AlteredError, Database
 from secagg.collect.helpers import Asking
 from secagg.collect.sessions import StoredSession
 from secagg.collect.slices import Lease
-from secagg.errors import DatabaseError, LinkError, RemoteProtocolError
+from secagg.errors import DatabaseError, RemoteProtocolError, SecAggError
 from secagg.oneshot import Accumulator, OneShotParams, messages
 from secagg.oneshot.messages import CHUNK
 from secagg.protocol import Registry
@@ -85,7 +85,7 @@ class Worker:
         try:
             async with self.asking.reach(task.session.params) as links:
                 stored = await self._add(task, links)
-        except (DatabaseError, LinkError, RemoteProtocolError, asyncio.CancelledError):
+        except (SecAggError, asyncio.CancelledError):
             # a process that ends in order leaves no lease behind, if the database is back
             with suppress(DatabaseError):
                 await self.thread.run(lambda: self._release(task.lease))

@@ -11,7 +11,9 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar, cast
 
 from secagg.errors import LocalProtocolError, RemoteProtocolError
@@ -88,7 +90,9 @@ class Thread(Calls):
         """Return the result of a call, or raise the call's error or LocalProtocolError."""
         if self._closed:
             raise closed()
-        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        # with the caller's context: the thread's own lines have the form of its command
+        run = partial(copy_context().run, call)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, run)
 
     def close(self) -> None:
         """End the thread after the calls under way."""

@@ -27,7 +27,7 @@ from secagg._files import replace_file
 from secagg.cli.batch_book import BatchBook
 from secagg.cli.closing import Closing, When
 from secagg.cli.console import Document
-from secagg.collect import Asking, Closer, State, Worker, batches, close
+from secagg.collect import Asking, Closer, State, Worker, batches, close, sessions
 from secagg.collect.reports import Verdict, place_of
 from secagg.oneshot import OneShotParams
 from secagg.session import bind
@@ -289,6 +289,48 @@ async def test_altered_batch_lets_the_next_batch_close(
         with pytest.raises(DatabaseError, match="restore the database"):
             await run.closing.once(reopen=False)
         assert [one["batch"] for one in run.shown] == [1]
+
+
+async def test_batch_without_a_next_batch_lets_the_others_close(
+    databases: Databases, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table of the next batch is there already."""
+    databases.time = 60.0 * 1000
+    with parties() as made, parties(session=b"next model") as other:
+        first = Collected(databases.open(), made)
+        second = Collected(first.database, other)
+        first.report(0, 1, 2)
+        second.report(0, 1, 2)
+        second.close()
+        with first.database.transaction() as tx:
+            tx.run("CREATE TABLE secagg_reports_2 (place BIGINT)")
+        databases.time += 60.0
+        run = Run(first, tmp_path, second)
+        await run.until(lambda: len(run.shown) == 1, MINUTE)
+        assert [one["batch"] for one in run.shown] == [1]
+        assert capsys.readouterr().err.count("secagg_reports_2") == 1
+
+
+async def test_session_that_another_closer_forgot_is_no_error(
+    databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+        run = Run(collected, tmp_path)
+
+        def show(document: Document) -> None:
+            run.shown.append(document)
+            with collected.database.transaction() as tx:
+                batches.advance(tx, 0, State.DONE, list=None, reservations=None)
+                batches.drop_reports(tx, 0)
+            databases.time += 1.0
+            with collected.database.transaction() as tx:
+                sessions.delete_done(tx, 0.0)
+
+        monkeypatch.setattr(run.closing, "show", show)
+        await run.closing.once(reopen=False)
+        assert [one["batch"] for one in run.shown] == [0]
 
 
 async def test_altered_open_batch_lets_the_newest_close(

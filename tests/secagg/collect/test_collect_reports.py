@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -134,6 +137,30 @@ def test_error_in_a_transaction_changes_nothing(databases: Databases) -> None:
         with pytest.raises(DatabaseError):
             fail()
         assert collected.report(5) == [STORED]
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_nothing_is_stored_in_a_file_that_was_deleted_or_replaced(
+    tmp_path: Path, replaced: bool
+) -> None:
+    path, copy = tmp_path / "reports", tmp_path / "copy"
+    databases = Databases(str(path))
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0)
+        with closing(sqlite3.connect(path)) as one, closing(sqlite3.connect(copy)) as other:
+            one.backup(other)
+        before = copy.read_bytes()
+        if replaced:
+            copy.replace(path)
+        else:
+            path.unlink()
+        for _ in range(2):
+            with pytest.raises(DatabaseError):
+                collected.report(1)
+        assert path.exists() == replaced
+        assert not replaced or path.read_bytes() == before
+    databases.close()
 
 
 def test_altered_row_is_an_error(databases: Databases) -> None:

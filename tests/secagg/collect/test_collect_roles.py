@@ -24,7 +24,11 @@ FORBIDDEN = {
         "SELECT part FROM secagg_slices",
     ),
     "work": ("UPDATE secagg_batches SET reports = 9", "DELETE FROM secagg_reports_1"),
-    "status": ("SELECT id FROM secagg_clients", "SELECT outcome FROM secagg_batches"),
+    "status": (
+        "SELECT id FROM secagg_clients",
+        "SELECT outcome FROM secagg_batches",
+        "SELECT part FROM secagg_slices",
+    ),
 }
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from base64 import b64decode
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import pytest
+from psycopg import Connection
+from psycopg_pool import ConnectionPool
 
 from collect_faults import COMMIT, COMMITTED, Interposed
 from collect_parts import Collected, Databases
@@ -116,6 +119,7 @@ async def test_database_that_was_away_comes_back(
 ) -> None:
     """Nothing that was acknowledged is lost, and the same process goes on."""
     monkeypatch.setattr("secagg.collect.postgres._WAIT", 0.2)
+    monkeypatch.setattr("secagg.collect.postgres._REST", 0.0)
     databases = Databases.in_schema(own_postgres.url, 0)
     with parties() as made:
         collected = Collected(databases.open(), made)
@@ -135,6 +139,30 @@ async def test_database_that_was_away_comes_back(
         found = result(collected.database, 0)
         assert found is not None
         assert found.integers.tolist() == made.expected(range(4))
+    databases.close()
+
+
+def test_calls_in_line_wait_once_for_a_database_that_is_away(
+    own_postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("secagg.collect.postgres._WAIT", 0.2)
+    waits, connection = list[float](), ConnectionPool.connection
+
+    def recorded(pool: ConnectionPool, wait: float) -> AbstractContextManager[Connection]:
+        waits.append(wait)
+        return connection(pool, wait)
+
+    monkeypatch.setattr(ConnectionPool, "connection", recorded)
+    databases = Databases.in_schema(own_postgres.url, 0)
+    database = databases.open()
+    own_postgres.crash()
+    waits.clear()
+    for rest in (0.0, 60.0, 60.0, 60.0):
+        monkeypatch.setattr("secagg.collect.postgres._REST", rest)
+        with pytest.raises(DatabaseError), database.transaction():
+            pass
+    assert waits == [0.2, 0.2]
+    own_postgres.start()
     databases.close()
 
 
@@ -211,6 +239,8 @@ async def test_requests_beyond_the_limits_are_turned_away(databases: Databases) 
             first = asyncio.ensure_future(site.report(0))
             await asyncio.to_thread(begun.wait)
             assert await site.report(1) == ["503 busy"]
+            stranger = f"/v1/parameters/{'0' * 64}"  # before the database is asked for it
+            assert (await site.http.get(stranger)).status_code == 503
             go.set()
             assert await first == [""]
             assert await site.report(1) == [""]

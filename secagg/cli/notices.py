@@ -86,6 +86,8 @@ class Notices(logging.Handler):
         least = form.get().level
         # waits are of the level info
         super().__init__(min(logging.INFO if least is None else least, logging.INFO))
+        # a thread, such as the connection pool's, has no form of its own
+        self._form = form.get()
         self._logs, self._least = least is not None, least or logging.WARNING
         self._waits = least is None or least <= logging.INFO
         self._study, self._what = study, "step" if study else "sum"
@@ -93,6 +95,13 @@ class Notices(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record as one line."""
+        before = form.set(self._form)
+        try:
+            self._print(record)
+        finally:
+            form.reset(before)
+
+    def _print(self, record: logging.LogRecord) -> None:
         known = vars(record)
         self.hint = self._hint(known) or self.hint
         wait = self._wait(record) if self._waits else None
@@ -198,7 +207,7 @@ class Notices(logging.Handler):
                 party = self._party(known["client"])
                 return f"{party} left {left} ({why}){self._hint(known)}"
             case _:
-                return record.getMessage()
+                return " ".join(record.getMessage().split())
 
 
 def _name(party: int, record: logging.LogRecord) -> str:

@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -202,6 +203,16 @@ def test_json_log_has_a_document_a_line_and_names(loop, capsys):
     assert closed["missing"] == ["3"]  # a helper
     assert declined["client"].isprintable()
     assert declined["message"].isprintable()
+
+
+def test_lines_of_other_threads_have_the_same_form(loop, capsys):
+    log_as(None, json=True)
+    with notices():
+        warning = logging.getLogger("psycopg.pool").warning
+        thread = Thread(target=warning, args=("no connection:\n\trefused",))
+        thread.start()
+        thread.join()
+    assert json.loads(capsys.readouterr().err)["message"] == "no connection: refused"
 
 
 def serve(folder: Path, *more: str) -> tuple[int, list[str]]:

@@ -7,12 +7,9 @@ from fractions import Fraction
 import numpy as np
 
 from secagg._check import check_kind
-from secagg.errors import ParameterError, needing
+from secagg.errors import ParameterError
 from secagg.oneshot.params import OneShotParams
 from secagg.protocol.noise import as_fraction
-
-# Every order gives a valid bound; dp-accounting ignores orders up to 1.01.
-ORDERS = [1 + 2 ** (k / 16) for k in range(-104, 400)]
 
 
 def epsilon(
@@ -23,7 +20,7 @@ def epsilon(
     Neighbouring data differ in the vector and weight of a single client, and have the same ids.
     A single noise counts: the noise of the seed that the aggregator with t − 1 helpers lacks.
     The sum is ρ-zCDP with ρ = Δ² / 2σ² (Canonne, Kamath and Steinke 2020, §2), if AES-128 is a
-    PRG.
+    PRG, and from 32 steps² on nearly the Gaussian mechanism: the smaller ε of both.
 
     A client is in one batch of a session. The ρ of a client's sessions add up.
 
@@ -62,13 +59,12 @@ def epsilon(
         raise ParameterError(
             f"sensitivity must be a finite number above 0, not {sensitivity!r}"
         )
-    with needing("ε", "'secagg[privacy]'", "dp_accounting"):
-        import dp_accounting
-        from dp_accounting import rdp
+    from secagg.privacy.loss import Loss, of_concentrated  # which reads one-shot parameters
+
     # a neighbour replaces a report: adding or removing a client would change the public ids
-    accountant = rdp.RdpAccountant(ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE)
-    accountant.compose(dp_accounting.ZCDpEvent(float(square / (2 * params.noise.sigma**2))))
-    return float(accountant.get_epsilon(float(delta)))
+    loss = Loss.of_whole(params.noise.sigma**2, params.elements, square)
+    # the second bound holds for all noise, without the loss's failure
+    return min(loss.epsilon(float(delta)), of_concentrated(loss.rho)(float(delta)))
 
 
 def _square(params: OneShotParams) -> Fraction:

@@ -29,7 +29,6 @@ from secagg.errors import ParameterError, needing
 from secagg.graph.cohorts import exposure
 from secagg.graph.graph import Adversary
 from secagg.oneshot import OneShotParams
-from secagg.oneshot.privacy import ORDERS
 from secagg.privacy.distance import NONE, ROUNDED, Distance
 from secagg.privacy.gaussian import epsilon_of
 from secagg.privacy.sensitivity import square_of
@@ -50,6 +49,8 @@ _CONDITIONED = 2.0**-100
 """More than the change of the logarithms when both laws are restricted to 12 √v."""
 _TABLE_ERROR = 2.0**-120
 """Largest distance of a sample by a rounded table from an exact sample, in total variation."""
+_ORDERS = [1 + 2 ** (k / 16) for k in range(-104, 400)]
+"""Every order gives a valid bound; dp-accounting ignores orders up to 1.01."""
 _PROVEN, _UNPROVEN = 32, 1e100
 """Least v with a proven η, and the η of less noise, which says nothing and is still finite."""
 
@@ -118,7 +119,7 @@ class Loss:
             return cls.unbounded()
         square, elements = Fraction(square_of(params)), params.elements
         if isinstance(params, OneShotParams):
-            return cls._of_whole(noise.sigma**2, elements, square)
+            return cls.of_whole(noise.sigma**2, elements, square)
         m, c = params.min_survivors, noise.colluders
         share = Fraction(Share.of(noise.scaled, m, c).scaled, STEPS)
         found = cls.of_shares(share**2, m - c, elements, square)
@@ -177,8 +178,11 @@ class Loss:
         )
 
     @classmethod
-    def _of_whole(cls, variance: Fraction, elements: int, sensitivity: Fraction) -> Loss:
-        """Return the loss of a sum with exact discrete Gaussian noise of a single party."""
+    def of_whole(cls, variance: Fraction, elements: int, sensitivity: Fraction) -> Loss:
+        """Return the loss of a sum with exact discrete Gaussian noise of a single party.
+
+        Arguments are as in `of_shares`, with the variance σ² > 0.
+        """
         proven = variance >= _PROVEN
         eta = _eta(variance) if proven else _UNPROVEN
         return cls(
@@ -238,7 +242,7 @@ class Loss:
         gaussian = partial(epsilon_of, self.squares)
         return min(
             self._within(gaussian, left, self.law.slack + sampled),
-            self._within(_of_concentrated(self.rho), left, sampled),
+            self._within(of_concentrated(self.rho), left, sampled),
         )
 
     def _within(self, bound: _Bound, delta: float, a: float) -> float:
@@ -269,12 +273,12 @@ def _up(value: Fraction) -> Fraction:
     return Fraction(math.ceil(value * GRAIN), GRAIN)
 
 
-def _of_concentrated(rho: Fraction) -> _Bound:
+def of_concentrated(rho: Fraction) -> _Bound:
     """Return the bound of mechanisms with zero-concentrated privacy, Σ ρ."""
     with needing("ε", "'secagg[privacy]'", "dp_accounting"):
         import dp_accounting
         from dp_accounting import rdp
     # the divergence of such an event is ρ α, for neighbours of any kind
-    accountant = rdp.RdpAccountant(ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE)
+    accountant = rdp.RdpAccountant(_ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE)
     accountant.compose(dp_accounting.ZCDpEvent(float(rho)))
     return lambda delta: float(accountant.get_epsilon(delta)) * ROUNDED

@@ -68,4 +68,4 @@ def test_two_values_of_epsilon() -> None:
     assert Loss.of(params).rho * 4 == pytest.approx(square / (2 * float(sigma) ** 2))
     params, printed, _ = values(Integers(100), 10, 1000.0)
     assert Loss.of(params).rho == pytest.approx(10 * 100**2 / (2 * 1000**2))
-    assert printed > Loss.of(params).epsilon(1e-9)
+    assert printed == pytest.approx(Loss.of(params).epsilon(1e-9))

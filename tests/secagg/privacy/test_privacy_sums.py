@@ -171,11 +171,20 @@ def test_sum_with_helpers_by_both_bounds(sigma):
         loss, noise = Loss.of(made.params), made.params.noise
     square = 3 * 18**2 + 4
     assert float(loss.rho) == pytest.approx(square / (2 * float(noise.sigma) ** 2), rel=1e-6)
-    published = epsilon(made.params, 1e-6, sensitivity=math.sqrt(square))
+    accountant = dp_accounting.rdp.RdpAccountant()
+    accountant.compose(dp_accounting.ZCDpEvent(square / (2 * float(noise.sigma) ** 2)))
+    published = accountant.get_epsilon(1e-6)
     assert loss.epsilon(1e-6) <= published * (1 + 1e-6)
+    stated = epsilon(made.params, 1e-6, sensitivity=math.sqrt(square))
+    assert stated == pytest.approx(loss.epsilon(1e-6), rel=1e-9)
     if sigma > 100:
         assert loss.epsilon(1e-6) < 0.95 * published
         assert Budget(2, 1e-6).allows(loss)
+
+
+def test_epsilon_of_hardly_any_noise_is_finite():
+    with parties(noise=Noise(6), encoding=Integers(20), length=10) as made:
+        assert 72 < epsilon(made.params, 1e-9) < math.inf
 
 
 @pytest.mark.parametrize("sigma", [2, 6, 50])

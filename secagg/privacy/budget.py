@@ -58,15 +58,20 @@ class Budget:
         for name in ("epsilon", "delta"):
             object.__setattr__(self, name, float(getattr(self, name)))
 
+    @property
+    def left(self) -> tuple[float, float]:
+        """ε and δ for exact Gaussian mechanisms, less what is set aside; δ can be below 0."""
+        # a law within e^±a, 2a ≤ ε _SHARE, changes δ by this factor; see `Loss.epsilon`
+        near = math.exp(-self.epsilon * _SHARE / 2) - _SHARE
+        return self.epsilon * (1 - _SHARE), self.delta * (1 - EXPOSED) * near
+
     @cached_property
     def squares(self) -> Fraction:
         """Largest Σ μ² of sums within the budget.
 
         MissingExtra is raised if dp-accounting is not installed.
         """
-        epsilon = self.epsilon * (1 - _SHARE)
-        # a law within e^±a, 2a ≤ ε _SHARE, changes δ by this factor; see `Loss.epsilon`
-        delta = self.delta * (1 - EXPOSED) * (math.exp(-self.epsilon * _SHARE / 2) - _SHARE)
+        epsilon, delta = self.left
         sigma = sigma_of(epsilon, max(delta, 0.0))  # δ < 0: so large an ε leaves nothing
         return 1 / Fraction(sigma) ** 2 if math.isfinite(sigma) else Fraction(0)
 

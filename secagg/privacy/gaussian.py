@@ -1,4 +1,7 @@
-"""Exact bounds of the Gaussian mechanism (Balle and Wang 2018), rounded up."""
+"""Exact bounds of the Gaussian mechanism (Balle and Wang 2018), rounded up.
+
+`secagg.statistics.budget` has a second search for σ, without dp-accounting, and says why.
+"""
 
 from __future__ import annotations
 

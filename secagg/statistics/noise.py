@@ -27,6 +27,7 @@ from secagg.privacy.sensitivity import square_of
 from secagg.protocol import RoundParams
 from secagg.protocol.noise import Noise
 from secagg.protocol.shape import Security
+from secagg.statistics.budget import rho_of
 from secagg.statistics.columns import Real, decimal_text, exact
 from secagg.statistics.layout import Exact, Field, Step
 
@@ -151,9 +152,8 @@ class Privacy:
 
     @property
     def rho(self) -> float:
-        """ρ of the study: ε = ρ + 2 √(ρ ln 1/δ) (Bun and Steinke 2016, proposition 1.3)."""
-        loss = -math.log(float(self.delta))
-        return (math.sqrt(float(self.epsilon) + loss) - math.sqrt(loss)) ** 2
+        """ρ of the study; the Gaussian mechanism of μ² = 2ρ has no larger loss."""
+        return rho_of(float(self.epsilon), float(self.delta))
 
     def part(self, name: str, names: Sequence[str]) -> float:
         """Return the part of a statistic in the budget."""
@@ -173,9 +173,13 @@ class Privacy:
         whom = "each record" if self.unit == "record" else "all records of each site together"
         private = f"(ε = {self.epsilon}, δ = {self.delta})-differential privacy"
         who = "too few helpers" if self.by_helpers else f"at most {self.colluders} sites"
+        # sites that leave could open an attempt that failed, beside the attempt after it
+        honest = (
+            "the server follows" if self.by_helpers else "these sites and the server follow"
+        )
         return (
             f"Noise gives {whom} {private}, also against the server, as long as {who} collude "
-            "with the server, and sums are active or the server follows the protocol."
+            f"with the server, and sums are active or {honest} the protocol."
         )
 
 

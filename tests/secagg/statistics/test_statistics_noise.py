@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from secagg import Noise, ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.noise import blocks
 from secagg.privacy import Budget, Loss, PrivacyLedger
+from secagg.privacy.loss import of_concentrated
 from secagg.session.wire import AttemptName, write_name
 from secagg.simulate import simulate_round, temporary_journals
 from secagg.statistics import (
@@ -33,6 +35,7 @@ from secagg.statistics import (
     Study,
     simulate,
 )
+from secagg.statistics.budget import rho_of
 from secagg.statistics.layout import own
 from secagg.statistics.noise import SIGMA
 from secagg.statistics.records import Records
@@ -106,8 +109,24 @@ def test_another_accountant_finds_no_larger_epsilon(unit: Any, epsilon: float) -
             events += [accounting.GaussianDpEvent(SIGMA / far)] * steps
             spent += steps * far**2 / (2 * SIGMA**2)
     assert spent == pytest.approx(privacy.rho, rel=1e-9)
-    accountant = accounting.rdp.RdpAccountant().compose(accounting.ComposedDpEvent(events))
-    assert 0.7 * epsilon < accountant.get_epsilon(1e-6) <= epsilon
+    accountant = accounting.pld.PLDAccountant(value_discretization_interval=1e-3)
+    found = accountant.compose(accounting.ComposedDpEvent(events)).get_epsilon(1e-6)
+    assert 0.999 * epsilon < found <= epsilon
+
+
+@given(st.floats(-10, 10), st.floats(-40, -1))
+@examples(300)
+def test_study_spends_no_more_than_it_states(log_epsilon: float, log_delta: float) -> None:
+    accounting = pytest.importorskip("dp_accounting")
+    epsilon, delta = 2.0**log_epsilon, 2.0**log_delta
+    rho = rho_of(epsilon, delta)
+    if rho:
+        found = accounting.get_epsilon_gaussian(1 / math.sqrt(2 * rho), delta)
+        assert found <= epsilon
+        assert found > 0.999 * epsilon or not (2**-5 < epsilon < 8 and 1e-12 < delta < 1e-3)
+        # zCDP has the larger ρ where a budget's bounds would fail too often, or say too little
+        if Budget(epsilon, delta).squares < 2 * rho:
+            assert of_concentrated(Fraction(rho))(delta) <= epsilon
 
 
 records = st.tuples(st.one_of(st.none(), st.integers(-9, 120)), st.sampled_from("ab?"))
@@ -182,7 +201,7 @@ def test_ledger_of_privacy_ends_the_studies_of_a_table(unit: Any) -> None:
     table = {"x": range(60), "g": [*"ab"] * 30}
     privacy = replace(BY_SITES, unit=unit, max_records=100)
     spending = PrivacyLedger(None, Budget(2.0, 1e-6), unit=privacy.ledger_unit)
-    for name in "ab":  # a plan for ε = 2 spends less, by a tighter bound, but more than half
+    for name in "ab":  # a plan for ε = 2 has room in a budget of ε = 2, but not twice
         plan = replace(PLAN, name=name, privacy=privacy)
         site, study, squares = Site(table, plan, spending=spending), Study(plan), 0.0
         try:
@@ -334,9 +353,15 @@ def test_a_ledger_of_privacy_adds_up_a_single_unit() -> None:
             Site(table, plan, spending=PrivacyLedger(None, Budget(2.0, 1e-6), unit=other))
 
 
-@pytest.mark.parametrize("privacy", [PRIVACY, BY_SITES], ids=["helpers", "sites"])
-def test_the_text_of_a_plan_says_which_servers_the_noise_withstands(privacy: Any) -> None:
-    said = "sums are active or the server follows the protocol."
+@pytest.mark.parametrize(
+    ("privacy", "who"),
+    [(PRIVACY, "the server follows"), (BY_SITES, "these sites and the server follow")],
+    ids=["helpers", "sites"],
+)
+def test_the_text_of_a_plan_says_which_servers_the_noise_withstands(
+    privacy: Any, who: str
+) -> None:
+    said = f"sums are active or {who} the protocol."
     assert said in " ".join(str(replace(PLAN, privacy=privacy)).split())
 
 

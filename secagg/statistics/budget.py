@@ -1,0 +1,62 @@
+"""ρ of a study by ε and δ.
+
+`secagg.privacy` leaves this to dp-accounting. Here are a few lines instead: all sites compute
+the same scales by ρ, whatever is installed.
+"""
+
+from __future__ import annotations
+
+import math
+
+from secagg.privacy import Budget
+
+_LEAST, _FAILURE = 2.0**-7, 2.0**-57
+"""Least ε, and least δ / e^ε, whose parts that a budget sets aside cover the largest study."""
+_HALVINGS = 60
+_ORDERS = [2 ** (k / 16) for k in range(-104, 400)]
+"""α − 1. Every order gives a valid bound."""
+_MARGIN, _BITS = 2.0**-14, 32
+"""More than ledgers round up in all steps; and bits of ρ, too few for errors of floats."""
+
+
+def rho_of(epsilon: float, delta: float) -> float:
+    """Return the largest known ρ of sums with (ε, δ)-differential privacy, 0 for no sums.
+
+    The larger of two: by Gaussian mechanisms with Σ μ² = 2ρ, by the bounds of a `Budget` (Balle
+    and Wang, ICML 2018, theorem 8), and by concentrated privacy alone.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε > 0.
+    delta : float
+        δ, 0 < δ < 1.
+    """
+    rho = _concentrated(epsilon, delta)
+    if epsilon >= _LEAST and delta >= _FAILURE * math.exp(min(epsilon, 700.0)):
+        rho = max(rho, _gaussian(*Budget(epsilon, delta).left))
+    part, exponent = math.frexp(max(rho * (1 - _MARGIN), 0.0))
+    return math.ldexp(math.floor(math.ldexp(part, _BITS)), exponent - _BITS)
+
+
+def _gaussian(epsilon: float, delta: float) -> float:
+    """Return ρ = μ² / 2 of the largest μ whose mechanism is (ε, δ)-private."""
+    low, high = 0.0, 2 * math.sqrt(2 * (epsilon - math.log(delta)))  # enough for δ ≤ ½
+    for _ in range(_HALVINGS):
+        mu = (low + high) / 2
+        far, half = epsilon / mu, mu / 2
+        upper, lower = (math.erfc(x / math.sqrt(2)) / 2 for x in (far - half, far + half))
+        low, high = (mu, high) if upper - math.exp(epsilon) * lower <= delta else (low, mu)
+    return low**2 / 2
+
+
+def _concentrated(epsilon: float, delta: float) -> float:
+    """Return the largest known ρ of an (ε, δ)-private ρ-zCDP mechanism.
+
+    By each order α of Rényi divergences (Canonne, Kamath and Steinke, NeurIPS 2020,
+    proposition 12): ln δ = (α − 1)(α ρ − ε) − ln(α − 1) + α ln(1 − 1 / α).
+    """
+    return max(
+        (epsilon + (math.log(delta) + math.log(u) + (1 + u) * math.log1p(1 / u)) / u) / (1 + u)
+        for u in _ORDERS
+    )

@@ -31,6 +31,7 @@ from secagg.protocol.noise import LARGEST_SHARE, LEAST_SHARE, STEPS, Share
 Where = Literal["central", "distributed"]
 
 TAIL = 12.0  # standard deviations of a user's noise for which the clip must leave room
+LEAST = 256  # steps of σ, from which the distance from Gaussian noise is negligible
 KEY = 16  # bytes of the AES key behind a stream of noise
 
 
@@ -154,7 +155,7 @@ class NoisySum(Settings):
         # as private as Gaussian noise of variance σ²: docs/privacy.md, "On the grid"
         square = (sigma**2 + Fraction(1, 12)) * STEPS**2 / users
         scaled = math.isqrt(math.ceil(square) - 1) + 1
-        few = scaled < LEAST_SHARE or scaled**2 * users < 2 * LEAST_SHARE**2
+        few = scaled < LEAST_SHARE or scaled**2 * users < (LEAST * STEPS) ** 2
         if few or scaled > LARGEST_SHARE:
             what, remedy = ("few", "raise") if few else ("many", "lower")
             raise SettingError(

@@ -193,17 +193,17 @@ def test_noise_is_normal_and_of_many_bits():
     assert drawn.size - np.unique(drawn).size <= 80
 
 
-@pytest.mark.parametrize("sigma", [5.6, 2.0**28 + 1])
-def test_noise_that_the_sampler_cannot_draw_raises(sigma):
-    """The lemma of docs/differential-privacy.md needs a variance of 32 squared steps."""
+@pytest.mark.parametrize("sigma", [255.9, 2.0**28 + 1])
+def test_noise_that_is_not_as_private_as_gaussian_noise_raises(sigma):
+    """docs/privacy.md, "On the grid": below 256 steps what is added to ε can be large."""
     with pytest.raises(SettingError, match="fractional_bits"):
         noise(1, sigma)
 
 
 def test_noise_makes_up_for_the_rounding():
     """N_Z(0, v) is as private as Gaussian noise of variance v − 1/12."""
-    share = noisy("distributed", z=9 * 2.0**-16, clip=1.0)._share(4)
-    assert 81 + 1 / 12 <= 4 * (share.scaled / 256) ** 2 < 81.2
+    share = noisy("distributed", z=256 * 2.0**-16, clip=1.0)._share(4)
+    assert 256**2 + 1 / 12 <= 4 * (share.scaled / 256) ** 2 < 256**2 + 4.1
 
 
 @pytest.mark.parametrize("where", ["central", "distributed"])

@@ -95,7 +95,10 @@ class Kills:
             if kind == "work":
                 self._kill_inside(self._pick(parties.works), self._is_asking)
             elif kind == "close":
-                self._kill_close(over, self._is_asking)
+                before = self.counted["close"]
+                # it can end by itself first, and is started again
+                while self.counted["close"] == before and not over.is_set():
+                    self._kill_close(over, self._is_asking)
             elif kind == "helper":
                 self._kill_inside(self._pick(parties.helpers), _is_busy)
             else:

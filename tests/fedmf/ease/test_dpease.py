@@ -13,6 +13,8 @@ from watched_sum import Kept
 
 RATINGS = views(simulate(30, 40, 500, seed=3))
 SPARSE = simulate(60, 80, 400, seed=3)
+FINE = PlainSum(clip=16.0, fractional_bits=24)
+"""A grid for next to no noise."""
 
 
 def made(aggregation=None, **settings):
@@ -22,7 +24,7 @@ def made(aggregation=None, **settings):
 
 def test_sum_is_the_scaled_gram_matrix_of_the_most_rated():
     """With next to no noise: all users weigh alike, in the choice of items and in the sum."""
-    model = made(where="central", epsilon=1e6).fit(RATINGS)
+    model = made(FINE, where="central", epsilon=1e6).fit(RATINGS)
     each = 1 / np.sqrt(np.bincount(RATINGS.users, minlength=30))
     counts = np.bincount(RATINGS.items, each[RATINGS.users], minlength=40)
     kept = model.model_.kept
@@ -36,7 +38,7 @@ def test_sum_is_the_scaled_gram_matrix_of_the_most_rated():
 
 
 def test_all_items_take_one_sum_with_the_whole_norm():
-    model = made(items=40, where="central", epsilon=1e6).fit(RATINGS)
+    model = made(FINE, items=40, where="central", epsilon=1e6).fit(RATINGS)
     assert len(model.history_) == 1
     assert model.model_.kept.size == 40
     n = np.bincount(RATINGS.users, minlength=30)
@@ -66,7 +68,7 @@ def found_by_peeling(model, ratings):
 @pytest.mark.parametrize(("epsilon", "some"), [(1e6, True), (8.0, False), (2.0, False)])
 def test_noise_ends_the_attack_that_knows_the_scale(epsilon, some):
     """With almost no noise the same attack finds profiles."""
-    model = made(items=80, where="central", epsilon=epsilon).fit(SPARSE)
+    model = made(FINE, items=80, where="central", epsilon=epsilon).fit(SPARSE)
     found = found_by_peeling(model, SPARSE)
     assert found > 0.3 if some else found == 0.0
 

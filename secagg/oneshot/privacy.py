@@ -64,7 +64,10 @@ def epsilon(
     # a neighbour replaces a report: adding or removing a client would change the public ids
     loss = Loss.of_whole(params.noise.sigma**2, params.elements, square)
     # the second bound holds for all noise, without the loss's failure
-    return min(loss.epsilon(float(delta)), of_concentrated(loss.rho)(float(delta)))
+    return min(
+        loss.epsilon(float(delta)),
+        of_concentrated(square / (2 * params.noise.sigma**2))(float(delta)),
+    )
 
 
 def _square(params: OneShotParams) -> Fraction:

@@ -10,20 +10,25 @@ import math
 
 from secagg.privacy import Budget
 
-_LEAST, _FAILURE = 2.0**-7, 2.0**-57
+LEAST, FAILURE = 2.0**-7, 2.0**-57
 """Least ε, and least δ / e^ε, whose parts that a budget sets aside cover the largest study."""
 _HALVINGS = 60
 _ORDERS = [2 ** (k / 16) for k in range(-104, 400)]
 """α − 1. Every order gives a valid bound."""
 _MARGIN, _BITS = 2.0**-14, 32
-"""More than ledgers round up in all steps; and bits of ρ, too few for errors of floats."""
+"""More than ledgers round up in all steps; and bits of ρ, mostly without errors of floats."""
+
+
+def is_covered(epsilon: float, delta: float) -> bool:
+    """Return whether what a budget sets aside covers the largest study."""
+    return epsilon >= LEAST and delta >= FAILURE * math.exp(min(epsilon, 700.0))
 
 
 def rho_of(epsilon: float, delta: float) -> float:
     """Return the largest known ρ of sums with (ε, δ)-differential privacy, 0 for no sums.
 
-    The larger of two: by Gaussian mechanisms with Σ μ² = 2ρ, by the bounds of a `Budget` (Balle
-    and Wang, ICML 2018, theorem 8), and by concentrated privacy alone.
+    By Gaussian mechanisms with Σ μ² = 2ρ, within the bounds of a `Budget` (Balle and Wang, ICML
+    2018, theorem 8). If these do not cover a study, by concentrated privacy, for exact noise.
 
     Parameters
     ----------
@@ -32,9 +37,10 @@ def rho_of(epsilon: float, delta: float) -> float:
     delta : float
         δ, 0 < δ < 1.
     """
-    rho = _concentrated(epsilon, delta)
-    if epsilon >= _LEAST and delta >= _FAILURE * math.exp(min(epsilon, 700.0)):
-        rho = max(rho, _gaussian(*Budget(epsilon, delta).left))
+    if is_covered(epsilon, delta):
+        rho = _gaussian(*Budget(epsilon, delta).left)
+    else:
+        rho = _concentrated(epsilon, delta)
     part, exponent = math.frexp(max(rho * (1 - _MARGIN), 0.0))
     return math.ldexp(math.floor(math.ldexp(part, _BITS)), exponent - _BITS)
 

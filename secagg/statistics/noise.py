@@ -27,7 +27,7 @@ from secagg.privacy.sensitivity import square_of
 from secagg.protocol import RoundParams
 from secagg.protocol.noise import Noise
 from secagg.protocol.shape import Security
-from secagg.statistics.budget import rho_of
+from secagg.statistics.budget import FAILURE, LEAST, is_covered, rho_of
 from secagg.statistics.columns import Real, decimal_text, exact
 from secagg.statistics.layout import Exact, Field, Step
 
@@ -37,7 +37,7 @@ SIGMA = 1 << 20
 _ROUNDED = 1 + 1e-9
 """Factor that exceeds the errors of floats."""
 LARGEST = (1 << 50) - 1
-"""Largest element of a site; a sum of 4,096 sites stays below 2^62."""
+"""Largest element of a site; a sum of 8,192 sites does not fit in 63 bits."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,12 @@ class Privacy:
             raise ParameterError(
                 f"epsilon is {self.epsilon} and delta {self.delta}; take epsilon above 0, and "
                 "delta between 0 and 1"
+            )
+        covered = is_covered(float(self.epsilon), float(self.delta))
+        if not (self.by_helpers or covered):  # samples of a part of the noise are not exact
+            raise ParameterError(
+                f"epsilon is {self.epsilon} and delta {self.delta}; for noise of the sites "
+                f"take epsilon from {LEAST} on, and delta from {FAILURE:.2g} · e^epsilon on"
             )
         if any(Fraction(w) <= 0 for w in weights.values()):
             raise ParameterError(f"weights are {weights}; give each statistic a weight above 0")

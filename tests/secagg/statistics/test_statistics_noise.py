@@ -157,6 +157,15 @@ def test_neighbours_differ_by_each_norm_at_most(table: Any, more: Any, unit: Any
     assert spent <= plan.privacy.rho
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(100, "1e-6"), ("0.001", "1e-6"), (1, "1e-20")])
+def test_noise_of_the_sites_needs_a_budget_that_covers_the_samplers(
+    epsilon: Any, delta: str
+) -> None:
+    assert replace(PRIVACY, epsilon=epsilon, delta=delta).rho > 0
+    with pytest.raises(ParameterError):
+        replace(BY_SITES, epsilon=epsilon, delta=delta)
+
+
 def test_site_refuses_sums_without_the_noise_and_second_sums() -> None:
     study, table = Study(PLAN), {"x": range(60), "g": [*"ab"] * 30}
     with temporary_journals(4) as journals:

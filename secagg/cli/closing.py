@@ -175,10 +175,13 @@ class Closing:
 
         A batch whose rows were altered is left out, and told once.
         """
-        altered = list[DatabaseError]()
+        altered, errors = list[DatabaseError](), list[SecAggError]()
         try:
             if keep is not None:
-                await self.forget(keep)
+                try:
+                    await self.forget(keep)
+                except DatabaseError as error:  # of a session whose rows were altered
+                    errors.append(error)
             open_batches = await self._run(
                 lambda tx: batches.in_states(tx, State.OPEN, altered=altered)
             )
@@ -188,14 +191,15 @@ class Closing:
             for batch in open_batches:
                 try:
                     await self._run(partial(self._close_due, batch=batch, when=when))
-                except DatabaseError as error:  # also of one batch, such as rows out of range
-                    altered.append(error)
+                # also of one batch, such as rows out of range, or a count that fell
+                except (DatabaseError, TooFewSurvivors) as error:
+                    errors.append(error)
             found = await self._run(partial(self._kept, altered=altered))
         except DatabaseError as error:
             tell(f"{error}; trying again")
             await asyncio.sleep(_SOON)
             return []
-        failing = dict.fromkeys(map(str, altered))
+        failing = dict.fromkeys(map(str, [*altered, *errors]))
         for why in failing:
             if why not in self._failing:
                 tell(f"{why}; the other batches go on")

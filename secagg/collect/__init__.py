@@ -17,8 +17,8 @@ A reader of the database learns what the aggregator of the sums learns, the sums
 writer is a lying aggregator, and in a semi-honest sum a lying aggregator reads any client's
 vector. Only helpers protect a list from a second list: a database that is restored from a copy
 may fix another list. Honest helpers with the first list in their journals reject this list. No
-list opens without such a helper, since active sums have a quorum, and semi-honest sums 2t > ℓ.
-A session with a smaller threshold is not begun.
+list opens without such a helper, since active sums have a quorum, and semi-honest sums 2t > ℓ,
+if no helper pools with the aggregator. No session is begun with a smaller threshold.
 """
 
 from __future__ import annotations

@@ -116,8 +116,9 @@ def newest(tx: Transaction) -> bytes:
     """Return the digest of the newest session with an open batch, or b"" without any."""
     found = tx.query(
         _Digest,
-        "SELECT digest FROM secagg_sessions WHERE number = "
-        "(SELECT max(session) FROM secagg_batches WHERE state = 'open')",
+        "SELECT digest FROM secagg_sessions WHERE number IN "
+        "(SELECT session FROM secagg_batches WHERE state = 'open') "
+        "ORDER BY number DESC LIMIT 1",
     )
     return found[0].digest if found else b""
 

@@ -36,7 +36,9 @@ class SQLite:
         self._path, self._clock = path, clock
         self._turn = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._log_path = Path(f"{path.resolve()}-wal")
         self._file: os.stat_result | None = None
+        self._log: os.stat_result | None = None
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -45,8 +47,10 @@ class SQLite:
             try:
                 connection = self._connection or self._connect()
                 connection.execute("BEGIN IMMEDIATE")
+                self._log = self._log or _stat(self._log_path)
                 yield _SQLiteTransaction(connection, self._clock)
                 self._check_file()
+                self._check_log()
                 connection.execute("COMMIT")
             except BaseException as error:
                 self._disconnect()  # without a commit, so the file is as before
@@ -87,18 +91,22 @@ class SQLite:
         A commit to a file without a name is on no disk after the end of this process, and
         another file may be an older copy, which only a new process takes.
         """
-        try:
-            now = self._path.stat()
-        except OSError:
-            now = None
-        if now is None or self._file is None or not os.path.samestat(now, self._file):
+        if not _is_same(self._file, self._path):
             raise DatabaseError(
                 f"the file {self._path} was deleted or replaced while this process ran; stop "
                 "all processes, and put the file or a copy of it back"
             )
 
+    def _check_log(self) -> None:
+        """Raise `DatabaseError` if the log was moved; commits are in the log first."""
+        if not _is_same(self._log, self._log_path):
+            raise DatabaseError(
+                f"the file {self._log_path} was deleted or replaced while this process ran, "
+                "with the last commits; stop all processes, which write what is left"
+            )
+
     def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._log = self._connection, None, None
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
@@ -132,6 +140,18 @@ class _SQLiteTransaction(Transaction):
 
     def _fetch(self, statement: str, values: Row) -> Sequence[Sequence[object]]:
         return self._connection.execute(statement, values).fetchall()
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def _is_same(known: os.stat_result | None, path: Path) -> bool:
+    now = _stat(path)
+    return known is not None and now is not None and os.path.samestat(known, now)
 
 
 def _insertion(table: str, columns: Sequence[str]) -> str:

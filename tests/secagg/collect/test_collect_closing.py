@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from secagg.cli.batch_book import BatchBook
 from secagg.cli.closing import Closing, When
 from secagg.cli.console import Document
 from secagg.collect import Asking, Closer, State, Worker, batches, close, sessions
+from secagg.collect.database import AlteredError, Transaction
 from secagg.collect.reports import Verdict, place_of
 from secagg.oneshot import OneShotParams
 from secagg.session import bind
@@ -309,6 +311,33 @@ async def test_batch_without_a_next_batch_lets_the_others_close(
         await run.until(lambda: len(run.shown) == 1, MINUTE)
         assert [one["batch"] for one in run.shown] == [1]
         assert capsys.readouterr().err.count("secagg_reports_2") == 1
+
+
+async def test_count_that_fell_and_a_bad_session_let_the_others_close(
+    databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a lying `serve`, between two looks at the batch, and by a row of an old session."""
+    close_batch = batches.close
+
+    def close_lowered(tx: Transaction, number: int, **settings: Any) -> bool:
+        tx.run("UPDATE secagg_batches SET reports = 0 WHERE number = 0")
+        return close_batch(tx, number, **settings)
+
+    def delete_done(tx: Transaction, seconds: float) -> list[int]:
+        raise AlteredError(f"a session of {seconds} s was altered")
+
+    monkeypatch.setattr(batches, "close", close_lowered)
+    monkeypatch.setattr(sessions, "delete_done", delete_done)
+    databases.time = 60.0 * 1000
+    with parties() as made, parties(session=b"next model") as other:
+        first = Collected(databases.open(), made)
+        second = Collected(first.database, other)
+        first.report(0, 1, 2)
+        second.report(0, 1, 2)
+        databases.time += 60.0
+        run = Run(first, tmp_path, second)
+        await run.until(lambda: len(run.shown) == 1, MINUTE, keep=1e6)
+        assert [one["batch"] for one in run.shown] == [1]
 
 
 async def test_session_that_another_closer_forgot_is_no_error(

@@ -163,6 +163,31 @@ def test_nothing_is_stored_in_a_file_that_was_deleted_or_replaced(
     databases.close()
 
 
+def test_log_that_was_deleted_takes_no_report(tmp_path: Path) -> None:
+    """The next connection begins a log that has a name."""
+    databases = Databases(str(tmp_path / "reports"))
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0)
+        (tmp_path / "reports-wal").unlink()
+        with pytest.raises(DatabaseError):
+            collected.report(1)
+        assert collected.report(1) == [STORED]
+        with closing(sqlite3.connect(tmp_path / "reports")) as other:
+            assert other.execute("SELECT count(*) FROM secagg_reports_0").fetchone() == (2,)
+    databases.close()
+
+
+def test_newest_session_is_one_that_there_is(databases: Databases) -> None:
+    with parties() as made, parties(session=b"next model") as other:
+        first = Collected(databases.open(), made)
+        Collected(first.database, other)
+        with first.database.transaction() as tx:
+            assert batches.newest(tx) == other.params.digest
+            tx.run("UPDATE secagg_batches SET session = 99 WHERE number = 1")
+            assert batches.newest(tx) == made.params.digest
+
+
 def test_altered_row_is_an_error(databases: Databases) -> None:
     with parties() as made:
         collected = Collected(databases.open(), made)

@@ -162,7 +162,9 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
     trust = f", trust: {how['trust']}" if "trust" in how else ""
     table.add_row("aggregation", f"{WAYS[how['name']]}{trust}")
     if (noise := settings.get("epsilon")) is not None:
-        table.add_row("noise against a server", f"ε = {noise:g}, δ = {settings['delta']:g}")
+        # whoever sums in plain sees each user's message, with a part of the noise
+        whom = "readers of sums" if how["name"] == "PlainSum" else "a server"
+        table.add_row(f"noise against {whom}", f"ε = {noise:g}, δ = {settings['delta']:g}")
     if result["rmse"] is not None:
         errors = f"[bold]{result['rmse']:.4f}[/bold]"
         if "mean_rmse" in result:

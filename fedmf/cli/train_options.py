@@ -107,7 +107,8 @@ Epsilon = Annotated[
     float | None,
     option(
         f"dpfedmf, dpease: ε for all ratings of a user, with δ = {DELTA:g}, against a server "
-        "that follows the protocol. Noise is drawn from the operating system, not from --seed.",
+        "of secure sums that follows the protocol. Noise is drawn from the operating system, "
+        "not from --seed.",
         "8",
     ),
 ]

@@ -28,8 +28,10 @@ class PrivateSettings(TypedDict, total=False):
 class Private(Scheduled):
     """Estimator of noised sums, (ε, δ)-differentially private for whole users.
 
-    The guarantee is against a server that follows the protocol and the readers of the outputs
-    that docs/privacy.md lists, with other users up to 1 − `honest` of all.
+    The guarantee is against a server of secure sums that follows the protocol and the readers
+    of the outputs that docs/privacy.md lists, with other users up to 1 − `honest` of all and
+    fewer than can open a message of these sums. Who sums in plain sees each message, with a
+    part of the noise.
 
     All sums of a training together cost (ε, δ), and so does all that is computed from them.
     Neighbouring data differ by adding or removing all ratings of a user, who takes part in

@@ -139,7 +139,7 @@ def test_noise_is_that_of_the_asked_epsilon(table):
         assert each["aggregation"]["name"] == "PlainSum"
     assert settings["head"] is True
     shown = call(*own, "--epsilon", 4)
-    assert re.search("against a server +ε = 4, δ = 1e-05", shown.stdout)
+    assert re.search("against readers of sums +ε = 4, δ = 1e-05", shown.stdout)
     ran = call(*own, "--epsilon", 0, code=2)
     assert "epsilon" in ran.stderr
 

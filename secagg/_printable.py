@@ -47,7 +47,7 @@ def in_short(value: object) -> str:
 
 
 def at_least(value: float) -> str:
-    """Return a positive number with three digits, rounded up, to be an argument."""
+    """Return a number ≥ 0 with three digits, rounded up: an argument, or a bound."""
     rounded = Context(prec=3, rounding=ROUND_CEILING).create_decimal(value)
     return f"{float(rounded):.3g}"
 

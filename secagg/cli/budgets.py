@@ -91,14 +91,16 @@ def open_spending(
 
 def spent_in_words(ledger: PrivacyLedger) -> str:
     """Return what the sums of a client's data have spent, in words."""
-    return f"{_spent(ledger)}, by {counted(ledger.sums, 'masked vector')}"
+    return (
+        f"{_spent(ledger)}, for each {ledger.unit}, by {counted(ledger.sums, 'masked vector')}"
+    )
 
 
 def spent_as_document(ledger: PrivacyLedger | None) -> Document:
     """Return what the sums of a client's data have spent, for JSON."""
     if ledger is None:
         return {}
-    return {"spent": to_builtins(_spent(ledger)) | {"sums": ledger.sums}}
+    return {"spent": to_builtins(_spent(ledger)) | {"sums": ledger.sums, "unit": ledger.unit}}
 
 
 def _spent(ledger: PrivacyLedger) -> Spent:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from secagg._printable import at_least
 from secagg.cli.console import called, counted, first_of, with_options
 from secagg.cli.judge import FAULTS
 from secagg.cli.lines import form, say, time_of, write
@@ -169,7 +170,9 @@ class Notices(logging.Handler):
             case "RoundFinished":
                 took = f"{known['survivors']:,} {parties}, {duration(known['seconds'])}"
                 spent = known.get("epsilon")
-                took += "" if spent is None else f", ε = {spent:.3g} spent against the server"
+                took += (
+                    "" if spent is None else f", ε = {at_least(spent)} spent against the server"
+                )
                 return f"{self._sum(known['number'])} is done: {took}"
             case "PhaseClosed":
                 came = f"{counted(known['answered'], 'answer')}, {duration(known['seconds'])}"

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from secagg._printable import at_least
 from secagg.cli.console import Document, with_options
 from secagg.cli.lines import fact
 from secagg.errors import ParameterError
@@ -216,7 +217,7 @@ def in_words(
     signal = plan.norm / plan.error_norm()
     return [
         ("noise", f"{_promised(plan)}, against zeros"),
-        ("", f"ε = {plan.epsilon_replaced:.3g} against any other vectors of a client"),
+        ("", f"ε = {at_least(plan.epsilon_replaced)} against any other vectors of a client"),
         ("", f"if {plan.min_survivors} clients stay and at most {plan.colluders} collude"),
         *_likely(plan),
         ("against", against(params)),

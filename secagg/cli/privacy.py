@@ -9,6 +9,7 @@ from typing import Annotated, cast
 
 import typer
 
+from secagg._printable import at_least
 from secagg.cli.console import Document
 from secagg.cli.lines import fact
 from secagg.cli.planned_noise import DELTA
@@ -73,9 +74,9 @@ def _counted(loss: Loss) -> float | None:
 def in_words(privacy: Document, seeds: int) -> dict[str, str]:
     """Return the noise of a sum and the privacy of a client, in words."""
     known, counted = privacy["epsilon"], privacy["epsilon_ledger"]
-    stated = "ε needs the extra privacy" if known is None else f"ε = {known:.3g}"
+    stated = "ε needs the extra privacy" if known is None else f"ε = {at_least(known)}"
     refused = stated if known is None else "refused, for too little noise or too few steps"
-    ledger = refused if counted is None else f"ε = {counted:.3g}"
+    ledger = refused if counted is None else f"ε = {at_least(counted)}"
     return {
         "noise": f"{privacy['noise']:g} steps, of each of {seeds} seeds",
         "error of the sum": f"{privacy['error']:.3g} an element",

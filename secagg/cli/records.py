@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from secagg._files import replace_file
+from secagg._printable import at_least
 from secagg.cli.files import read
 from secagg.errors import JournalError
 from secagg.journal.chain import link
@@ -116,7 +117,7 @@ class Spent(Struct, frozen=True, kw_only=True):
     budget: float
 
     def __str__(self) -> str:
-        spent = f"ε = {self.epsilon:.3g} of {self.budget:g} spent against the server"
+        spent = f"ε = {at_least(self.epsilon)} of {self.budget:g} spent against the server"
         return f"{spent}, δ = {self.delta:g}"
 
 

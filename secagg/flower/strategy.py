@@ -23,6 +23,7 @@ from secagg import (
     privacy,
 )
 from secagg._check import check_integer, check_kind, check_seconds
+from secagg._printable import at_least
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors, Verdict
 from secagg.flower.courier import Courier
 from secagg.flower.grid import FEWEST, Prepared
@@ -245,8 +246,8 @@ class SecAgg(SecureStrategy):
             fewest = "threshold=" if self._noised is None else "min_survivors"
             raise courier.explained(error, fewest) from None
         if (epsilon := self._expenses.epsilon) is not None:
-            who = privacy.against(params)
-            logger.info("secagg: all sums have spent epsilon %.4g against %s", epsilon, who)
+            spent, who = at_least(epsilon), privacy.against(params)
+            logger.info("secagg: all sums have spent epsilon %s against %s", spent, who)
         self._convict(result.verdicts)
         return result, courier.errors
 

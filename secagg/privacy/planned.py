@@ -118,7 +118,8 @@ class Plan:
     @property
     def epsilon_replaced(self) -> float:
         """ε of all sums, for a client's vectors or any other vectors in their place."""
-        return self._loss(4 * self.square).epsilon(self.budget.delta)
+        # a graph exposes a client with the rest of δ at most, see `params`
+        return self._loss(4 * self.square).epsilon(self.budget.delta * (1 - EXPOSED))
 
     def _loss(self, square: int) -> Loss:
         one = Loss.of_shares(self.share**2, self.honest, self.elements, Fraction(square))

@@ -178,7 +178,11 @@ class Privacy:
         """Return what the noise protects, in a sentence."""
         whom = "each record" if self.unit == "record" else "all records of each site together"
         private = f"(ε = {self.epsilon}, δ = {self.delta})-differential privacy"
-        who = "too few helpers" if self.by_helpers else f"at most {self.colluders} sites"
+        who = (
+            "fewer helpers than open a sum"
+            if self.by_helpers
+            else f"at most {self.colluders} sites"
+        )
         # sites that leave could open an attempt that failed, beside the attempt after it
         honest = (
             "the server follows" if self.by_helpers else "these sites and the server follow"
@@ -240,7 +244,9 @@ class NoisedStep(Step):
 
     def pack(self, sums: Mapping[str, Any]) -> NDArray[np.int64]:
         """Return a site's vector, before the noise."""
-        numbers = ((one, x) for one in self.fields for x in np.asarray(sums[one.name]).flat)
+        numbers = (
+            (one, x) for one in self.fields for x in np.asarray(sums[one.name], object).flat
+        )
         return np.array([round(int(x) * one.factor) for one, x in numbers], np.int64)
 
     def unpack(self, digits: NDArray[np.int64]) -> dict[str, Exact]:

@@ -89,7 +89,7 @@ def test_log_says_against_whom_a_sum_has_spent(capsys):
     with notices():
         Hooks(())(RoundFinished(PLACE, 1.0, 4, 0, epsilon=1.234))
     (line,) = lines(capsys)
-    assert line.endswith("sum 2 is done: 4 clients, 1 s, ε = 1.23 spent against the server")
+    assert line.endswith("sum 2 is done: 4 clients, 1 s, ε = 1.24 spent against the server")
 
 
 def test_server_says_whom_it_waits_for_and_since_when(loop, capsys):

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import secagg.cli.one_shot
 from oneshot_parties import parties
 from secagg import BudgetSpent, FixedPoint, Integers, ParameterError, Registry
+from secagg._printable import at_least
 from secagg.cli import app
 from secagg.cli.privacy import in_words, privacy_of
 from secagg.oneshot import (
@@ -93,9 +94,9 @@ def test_noise_is_printed_with_its_privacy(monkeypatch: pytest.MonkeyPatch) -> N
     assert found["epsilon_ledger"] == Loss.of(params).epsilon(found["delta_ledger"])
     shown = " ".join(invoke(*options).stdout.split())
     assert f"error of the sum {found['error']:.3g} an element" in shown
-    assert f"a client's ledger ε = {found['epsilon_ledger']:.3g}, δ = 1e-06" in shown
+    assert f"a client's ledger ε = {at_least(found['epsilon_ledger'])}, δ = 1e-06" in shown
     assert "sum noisy, of 11 of 12 vectors" in shown
-    assert f"ε = {found['epsilon']:.3g}, δ = 1e-09" in shown
+    assert f"ε = {at_least(found['epsilon'])}, δ = 1e-09" in shown
     assert found["against"] == (whom := against(params))
     assert f"against {whom}" in shown
     monkeypatch.setitem(sys.modules, "dp_accounting", None)

@@ -252,7 +252,7 @@ def test_report_has_a_ledger(folder, monkeypatch):
     assert f"budget: holds against {few}, with a server" in ran.stderr
     assert "follows the protocol; with --identity, " in ran.stderr
     ran = invoke(*client, *budget, "--identity", "bern.pem")
-    spent = "of 1.3 spent against the server, δ = 1e-05, by 2 masked vectors"
+    spent = "of 1.3 spent against the server, δ = 1e-05, for each client, by 2 masked vectors"
     assert ran.stdout.splitlines()[-1].endswith(spent)
     assert "does anything" in ran.stderr
     ran = invoke(*client, *budget)

@@ -74,7 +74,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/oneshot/opening.py": "vectors_oneshot oneshot_attacks",
         "secagg/oneshot/helper.py": "oneshot_attacks oneshot_helper_policy oneshot_model",
         "secagg/oneshot/journal.py": "oneshot_journal oneshot_model",
-        "secagg/oneshot/noise.py": "oneshot_noise oneshot_privacy",
+        "secagg/oneshot/noise.py": "oneshot_noise privacy_replaced",
         "secagg/oneshot/suites.py": "vectors_oneshot oneshot_attacks",
     },
     "session": {

@@ -15,8 +15,8 @@ from secagg.cli.lines import fact
 from secagg.cli.planned_noise import DELTA
 from secagg.encoding import FixedPoint
 from secagg.errors import MissingExtra
-from secagg.oneshot import Noise, OneShotParams, epsilon
-from secagg.privacy import Budget, Loss, against
+from secagg.oneshot import Noise, OneShotParams
+from secagg.privacy import Budget, Loss, against, epsilon
 from secagg.protocol import RoundParams
 
 # well below 1 / n for every n

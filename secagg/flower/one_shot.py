@@ -52,7 +52,7 @@ class OneShot(SecureStrategy):
         See `SecAgg`.
     noise : Noise, optional
         Noise of every sum in steps of 2^−f, which each helper adds. The mean is then
-        unweighted, without metrics. `secagg.privacy.Loss` and `secagg.oneshot.epsilon` say what
+        unweighted, without metrics. `secagg.privacy.Loss` and `secagg.privacy.epsilon` say what
         a sum spends: all elements count as large as the clip.
     threshold : int
         t, 2 to the number of helpers: any t helpers open the sum.

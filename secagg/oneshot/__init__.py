@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from secagg.oneshot.noise import Noise
     from secagg.oneshot.params import OneShotParams
     from secagg.oneshot.policy import OneShotPolicy
-    from secagg.oneshot.privacy import epsilon
     from secagg.oneshot.result import OneShotResult
 
 __all__ = [
@@ -57,7 +56,6 @@ __all__ = [
     "OneShotParams",
     "OneShotPolicy",
     "OneShotResult",
-    "epsilon",
     "report",
 ]
 
@@ -70,7 +68,6 @@ if not TYPE_CHECKING:  # a client starts a process for each report, and needs no
         "noise": ("Noise",),
         "params": ("OneShotParams",),
         "policy": ("OneShotPolicy",),
-        "privacy": ("epsilon",),
         "result": ("OneShotResult",),
     }
     __getattr__, __dir__ = lazily(__name__, _HOMES)

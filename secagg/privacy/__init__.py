@@ -14,5 +14,6 @@ from secagg.privacy.ledger import PrivacyLedger
 from secagg.privacy.loss import Loss
 from secagg.privacy.planned import Plan
 from secagg.privacy.planning import plan
+from secagg.privacy.replaced import epsilon
 
-__all__ = ["Budget", "Loss", "Plan", "PrivacyLedger", "against", "plan"]
+__all__ = ["Budget", "Loss", "Plan", "PrivacyLedger", "against", "epsilon", "plan"]

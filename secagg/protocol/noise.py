@@ -75,7 +75,7 @@ class Noise:
     In a round (`secagg.RoundParams`) each client adds a share, so that any survivors' shares
     without the colluders' have the variance σ². In a one-shot sum (`secagg.oneshot`) each
     helper adds all noise, and the sum has the noise of all C(ℓ, t − 1) seeds. Privacy counts
-    the noise of a single seed; see `secagg.oneshot.epsilon`. `secagg.privacy.against` says
+    the noise of a single seed; see `secagg.privacy.epsilon`. `secagg.privacy.against` says
     against whom the noise holds.
 
     Parameters

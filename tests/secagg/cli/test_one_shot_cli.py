@@ -28,10 +28,9 @@ from secagg.oneshot import (
     Noise,
     OneShotParams,
     OneShotPolicy,
-    epsilon,
     report,
 )
-from secagg.privacy import Budget, Loss, against
+from secagg.privacy import Budget, Loss, against, epsilon
 from secagg.testing import make_identity
 from secagg.testing.oneshot import helper_keys
 

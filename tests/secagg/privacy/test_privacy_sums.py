@@ -14,8 +14,8 @@ from exact_privacy import exact_epsilon, law_of_sum
 from oneshot_parties import parties
 from secagg import FixedPoint, Integers, JournalError, ParameterError, RoundParams
 from secagg.encoding import Bounded
-from secagg.oneshot import Noise, epsilon
-from secagg.privacy import Budget, Loss, against, plan
+from secagg.oneshot import Noise
+from secagg.privacy import Budget, Loss, against, epsilon, plan
 from secagg.privacy.record import from_bytes, to_bytes
 from secagg.privacy.sensitivity import square_of
 

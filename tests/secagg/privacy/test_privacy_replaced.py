@@ -12,7 +12,8 @@ import pytest
 
 from oneshot_parties import Parties, parties
 from secagg import FixedPoint, Integers, MissingExtra, ParameterError
-from secagg.oneshot import Noise, epsilon
+from secagg.oneshot import Noise
+from secagg.privacy import epsilon
 
 pytest.importorskip("dp_accounting")
 

@@ -9,6 +9,7 @@ import numpy as np
 from secagg._check import check_kind
 from secagg.errors import ParameterError
 from secagg.oneshot.params import OneShotParams
+from secagg.privacy.loss import Loss, of_concentrated
 from secagg.protocol.noise import as_fraction
 
 
@@ -59,8 +60,6 @@ def epsilon(
         raise ParameterError(
             f"sensitivity must be a finite number above 0, not {sensitivity!r}"
         )
-    from secagg.privacy.loss import Loss, of_concentrated  # which reads one-shot parameters
-
     # a neighbour replaces a report: adding or removing a client would change the public ids
     loss = Loss.of_whole(params.noise.sigma**2, params.elements, square)
     # the second bound holds for all noise, without the loss's failure

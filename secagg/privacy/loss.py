@@ -49,7 +49,7 @@ _CONDITIONED = 2.0**-100
 """More than the change of the logarithms when both laws are restricted to 12 √v."""
 _TABLE_ERROR = 2.0**-120
 """Largest distance of a sample by a rounded table from an exact sample, in total variation."""
-_ORDERS = [1 + 2 ** (k / 16) for k in range(-104, 400)]
+ORDERS = [1 + 2 ** (k / 16) for k in range(-104, 400)]
 """Every order gives a valid bound; dp-accounting ignores orders up to 1.01."""
 _PROVEN, _UNPROVEN = 32, 1e100
 """Least v with a proven η, and the η of less noise, which says nothing and is still finite."""
@@ -279,6 +279,6 @@ def of_concentrated(rho: Fraction) -> _Bound:
         import dp_accounting
         from dp_accounting import rdp
     # the divergence of such an event is ρ α, for neighbours of any kind
-    accountant = rdp.RdpAccountant(_ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE)
+    accountant = rdp.RdpAccountant(ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE)
     accountant.compose(dp_accounting.ZCDpEvent(float(rho)))
     return lambda delta: float(accountant.get_epsilon(delta)) * ROUNDED

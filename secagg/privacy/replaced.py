@@ -1,4 +1,4 @@
-"""Differential privacy of a noisy one-shot sum."""
+"""ε of sums with the noise of helpers, if a client's report is replaced."""
 
 from __future__ import annotations
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 
 from secagg.privacy import Budget
+from secagg.privacy.loss import ORDERS
 
 LEAST, FAILURE = 2.0**-7, 2.0**-57
 """Least ε, and least δ / e^ε, whose parts that a budget sets aside cover the largest study."""
 _HALVINGS = 60
-_ORDERS = [2 ** (k / 16) for k in range(-104, 400)]
-"""α − 1. Every order gives a valid bound."""
 _MARGIN, _BITS = 2.0**-14, 32
 """More than ledgers round up in all steps; and bits of ρ, mostly without errors of floats."""
 
@@ -64,5 +63,5 @@ def _concentrated(epsilon: float, delta: float) -> float:
     """
     return max(
         (epsilon + (math.log(delta) + math.log(u) + (1 + u) * math.log1p(1 / u)) / u) / (1 + u)
-        for u in _ORDERS
+        for u in (alpha - 1 for alpha in ORDERS)
     )

@@ -14,6 +14,7 @@ import pytest
 
 from cli_processes import address, invoke, process
 from secagg import BudgetSpent, FixedPoint, Noise, Registry, http
+from secagg._printable import at_least
 from secagg.cli import planned_noise
 from secagg.cli.books import Book
 from secagg.cli.files import create_identity, write_keys
@@ -117,7 +118,7 @@ def test_server_says_what_holds_against_whom(capsys):
     noise, known, _ = capsys.readouterr().err.splitlines()
     assert "ε = 2, δ = 1e-06 for 2 sums together, against zeros; " in noise
     assert noise.endswith(
-        f"ε = {PLAN.epsilon_replaced:.3g} against any other vectors of a client"
+        f"ε = {at_least(PLAN.epsilon_replaced)} against any other vectors of a client"
     )
     assert known == "against: a server that follows the protocol, with up to 1 client"
     assert shown["privacy"]["min_survivors"] == 4

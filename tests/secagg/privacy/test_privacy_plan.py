@@ -52,7 +52,13 @@ def test_plan_is_within_its_budget_and_uses_it(n, d, count_clipped, rounds):
     assert found.square >= found.steps**2 + found.elements / 4
     # doubled distance, twice the parameter: as rounds four times as many
     four = Loss.of_shares(found.share**2, found.honest, found.elements, Fraction(found.square))
-    assert found.epsilon_replaced == pytest.approx((four * 4 * rounds).epsilon(1e-7), rel=1e-4)
+    loss = four * 4 * rounds
+    assert found.epsilon_replaced == pytest.approx(loss.epsilon(1e-7), rel=1e-4)
+    # a graph of the plan may expose a client so often
+    square = Fraction(4 * found.square)
+    far = Loss.of_shares(found.share**2, found.honest, found.elements, square) * rounds
+    exposed = replace(far, exposure=1e-7 * 2**-10).epsilon(1e-7)
+    assert found.epsilon_replaced >= exposed * (1 - 1e-9)
     # σ, which the parameters will have, gives these shares
     share = Share.of(int(found.sigma * 256), found.min_survivors, found.colluders)
     assert share.scaled == found.share * 256

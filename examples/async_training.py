@@ -229,7 +229,7 @@ async def main(folder: Path) -> None:
                 journal, AGGREGATOR.public, registry=KEYS, min_clients=LEAST, port=0
             )
             helpers.append((await stack.enter_async_context(serving), journal.public))
-        database = collect.open_database(str(folder / "reports.sqlite"))
+        database = collect.open_database(str(folder / "reports.sqlite"), new=True)
         stack.callback(database.close)
         collecting = serve_collection(database, registry=KEYS, port=0)
         at = await stack.enter_async_context(collecting)

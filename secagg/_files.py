@@ -93,3 +93,11 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder of mode 700 with its parents, if missing; the names are on the disk."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for one in missing:
+        sync_folder(one.parent)

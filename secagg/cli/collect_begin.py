@@ -67,7 +67,7 @@ def begin(
     Security is active by default, other than of `secagg serve`: the service of a collection
     has no login, and each report has the signature of its client.
     """
-    with options.command(), collecting.opened(database) as opened:
+    with options.command(), collecting.opened(database, new=True) as opened:
         log_as(log, json=log_json)
         from secagg.collect import batches, sessions
         from secagg.session import bind

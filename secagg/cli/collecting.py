@@ -102,12 +102,12 @@ async def until_signal(work: Coroutine[None, None, None]) -> bool:
 
 
 @contextmanager
-def opened(where: str) -> Iterator[Database]:
-    """Yield a database, and close its connections."""
+def opened(where: str, *, new: bool = False) -> Iterator[Database]:
+    """Yield a database, and close its connections; see `open_database`."""
     # late, since all other commands work without the extras
     from secagg.collect import open_database
 
-    database = open_database(where)
+    database = open_database(where, new=new)
     try:
         yield database
     finally:

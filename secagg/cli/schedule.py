@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, Self
 
-from secagg._files import replace_file
+from secagg._files import private_folder, replace_file
 from secagg.errors import ParameterError
 from secagg.kit.table import as_json
 
@@ -177,7 +177,7 @@ class Schedule:
         """Store the schedule of a new session, before the first sum."""
         path = folder / FILE
         if not path.exists():
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(folder)
             document = {"every": self.first.every, "first": self.first.label}
             replace_file(path, as_json(document) + "\n")
 

@@ -55,13 +55,15 @@ __all__ = [
 ]
 
 
-def open_database(where: str) -> Database:
+def open_database(where: str, *, new: bool = False) -> Database:
     """Return a database with the tables of collections, which are made or migrated.
 
     Parameters
     ----------
     where : str
         URL of PostgreSQL, "postgresql://user@host/name"; or the path of a file of SQLite.
+    new : bool
+        True: a missing file of SQLite is made. False: a missing file is an error.
 
     Raises
     ------
@@ -78,7 +80,7 @@ def open_database(where: str) -> Database:
             from secagg.collect.postgres import PostgreSQL
         database = PostgreSQL(where)
     else:
-        database = SQLite(Path(where).absolute())
+        database = SQLite(Path(where).absolute(), new=new)
     try:
         migrate(database)
     except BaseException:

@@ -23,17 +23,19 @@ _WAIT = 60.0
 
 
 class SQLite:
-    """Database in a file; a missing file is made, of mode 600.
+    """Database in a file.
 
     Parameters
     ----------
     path : Path
     clock : callable
         Seconds since 1970.
+    new : bool
+        True: a missing file is made, of mode 600. False: a missing file is an error.
     """
 
-    def __init__(self, path: Path, clock: Clock = time.time) -> None:
-        self._path, self._clock = path, clock
+    def __init__(self, path: Path, clock: Clock = time.time, *, new: bool = False) -> None:
+        self._path, self._clock, self._new = path, clock, new
         self._turn = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._log_path = Path(f"{path.resolve()}-wal")
@@ -65,11 +67,7 @@ class SQLite:
 
     def _connect(self) -> sqlite3.Connection:
         if self._file is None:
-            # it gets the sums; if no file can be made, SQLite says so
-            with suppress(OSError):
-                create_file(self._path.resolve(), b"", private=True)
-            with suppress(OSError):
-                self._file = self._path.stat()
+            self._find()
         else:
             self._check_file()  # before a log that was left is written into another file
         address = f"{self._path.absolute().as_uri()}?mode=rw"  # and never made by SQLite
@@ -84,6 +82,24 @@ class SQLite:
         connection.execute("PRAGMA synchronous = FULL")
         self._check_file()
         return connection
+
+    def _find(self) -> None:
+        """Note the file, or make a new file; raise `DatabaseError` for a missing file."""
+        if os.path.lexists(self._log_path) and not os.path.lexists(self._path.resolve()):
+            # SQLite deletes a log beside an empty file, and merges it with an older copy
+            raise DatabaseError(
+                f"the file {self._path} is missing, and its log {self._log_path} is there with "
+                "commits; move the log away, and put a copy of the file back"
+            )
+        if self._new:
+            with suppress(OSError):  # if no file can be made, SQLite says so
+                create_file(self._path.resolve(), b"", private=True)  # it gets the sums
+        self._file = _stat(self._path)
+        if self._file is None and not self._new:
+            raise DatabaseError(
+                f"no database is at {self._path}; check the path, or make it with secagg "
+                "collect begin"
+            )
 
     def _check_file(self) -> None:
         """Raise `DatabaseError` if another file, or none, is at the path by now.

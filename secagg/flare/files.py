@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from secagg._files import private_folder
 from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.oneshot import OneShotParams
@@ -43,7 +44,7 @@ def _read(path: str, remedy: str) -> bytes:
 def own_folder(fl_ctx: Any) -> Path:
     """Return the folder of this site for files that outlive a job, made if missing."""
     folder = Path(fl_ctx.get_workspace().get_root_dir()) / "secagg"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(folder)
     return folder
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from flwr.app import ConfigRecord, Context
 
 from secagg import Client, Vault
+from secagg._files import private_folder
 from secagg.errors import LocalProtocolError, ParameterError, VaultError
 from secagg.flower.config import DELTA_KEY, EPSILON_KEY, FOLDER_KEY
 from secagg.flower.wire import RECORD, Plan, is_computed, violation
@@ -64,7 +65,7 @@ class NodeState:
         home = os.environ.get("FLWR_HOME") or Path.home() / ".flwr"
         folder = Path(given or Path(home) / "secagg")
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(folder)
         except OSError as error:
             raise VaultError(
                 f"{folder}: {error.strerror or error}; set {FOLDER_KEY} to a folder on a local "

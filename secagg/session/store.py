@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from secagg._check import check_kind
+from secagg._files import private_folder
 from secagg.errors import JournalError, ParameterError, Verdict
 from secagg.journal import Journal, database
 from secagg.journal.lock import errors_of, spoilt
@@ -87,7 +88,7 @@ class Store:
         self.path = Path(folder).absolute()
         self._file = self.path / "session"
         with errors_of(self._file):
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(self.path)
         self._lock = database.opened(self._file, _SCHEMA, lambda new: _fill(new, name))
         try:
             with errors_of(self._file), self._lock.use() as connection:

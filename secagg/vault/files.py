@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from secagg._files import locked, replace_file
+from secagg._files import locked, private_folder, replace_file
 from secagg.encoding import Encoding, from_canonical
 from secagg.errors import ParameterError, VaultError
 from secagg.protocol import Bounds, Noise
@@ -167,7 +167,7 @@ def spend(folder: Path, owner: str, number: int) -> int | None:
     name = owner if plain else hashlib.sha256(owner.encode()).hexdigest()[:32]
     path = folder / f"{name}.last"
     with errors_of(path):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(folder)
         with locked(folder):  # a second process may have the same request
             with suppress(FileNotFoundError):
                 stored = path.read_bytes()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from secagg._files import replace_file
+from secagg._files import private_folder, replace_file
 
 
 @pytest.mark.parametrize(("private", "mode"), [(False, 0o640), (True, 0o600)])
@@ -74,3 +74,21 @@ def test_longest_name_is_written(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 255)
     replace_file(path, b"new")
     assert path.read_bytes() == b"new"
+
+
+def test_names_of_new_folders_are_on_the_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    synced, fsync = [], os.fsync
+
+    def note(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").resolve())
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    folder = tmp_path / "new" / "folder"
+    private_folder(folder)
+    assert set(synced) == {tmp_path, folder.parent}
+    assert folder.stat().st_mode & 0o777 == 0o700
+    private_folder(folder)
+    assert len(synced) == 2

@@ -34,6 +34,6 @@ class Later(Interposed):
 
 if __name__ == "__main__":
     at, opened = int(sys.argv[1]), secagg.collect.open_database
-    secagg.collect.open_database = lambda where: Later(opened(where), at)
+    secagg.collect.open_database = lambda where, new: Later(opened(where, new=new), at)
     sys.argv[1:] = sys.argv[2:]
     main()

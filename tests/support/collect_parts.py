@@ -42,7 +42,7 @@ class Databases:
 
             made = PostgreSQL(self.where, lambda: self.time)
         else:
-            made = SQLite(Path(self.where), lambda: self.time)
+            made = SQLite(Path(self.where), lambda: self.time, new=True)
         self._opened.append(made)
         return made
 

@@ -61,9 +61,10 @@ def test_commands_of_a_collection(
 ) -> None:
     database = new_database().where
     registry = ("--registry", keys / "r.json")
-    assert succeeded("collect", "status", database) == {"batches": []}
     size = ("--length", 5, "--clip", 8)
     begun = succeeded("collect", "begin", database, keys / "r.json", *size, *helpers)
+    (batch,) = succeeded("collect", "status", database)["batches"]  # type: ignore[misc]
+    assert (batch["state"], batch["reports"]) == ("open", 0)
     worker = process("collect", "work", database, *registry, *helpers)
     with process("collect", "serve", database, *registry, "--port", 0) as serving, worker as w:
         until(w, "working")

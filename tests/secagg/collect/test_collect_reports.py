@@ -12,7 +12,7 @@ import pytest
 from collect_parts import Collected, Databases
 from oneshot_parties import parties
 from secagg import DatabaseError, ParameterError, TooFewSurvivors
-from secagg.collect import batches, reports, sessions
+from secagg.collect import batches, open_database, reports, sessions
 from secagg.collect.reports import Report, Verdict
 from secagg.collect.schema import MIGRATIONS, migrate
 
@@ -176,6 +176,36 @@ def test_log_that_was_deleted_takes_no_report(tmp_path: Path) -> None:
         with closing(sqlite3.connect(tmp_path / "reports")) as other:
             assert other.execute("SELECT count(*) FROM secagg_reports_0").fetchone() == (2,)
     databases.close()
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_log_without_its_file_is_kept(tmp_path: Path, new: bool) -> None:
+    """SQLite deletes a log that it finds beside an empty file."""
+    path, log = tmp_path / "reports", tmp_path / "reports-wal"
+    databases = Databases(str(path))
+    with parties() as made:
+        Collected(databases.open(), made).report(0)
+        commits = log.read_bytes()
+        path.unlink()
+        with pytest.raises(DatabaseError):
+            open_database(str(path), new=new)
+        assert commits
+        assert log.read_bytes() == commits
+        assert not path.exists()
+    databases.close()
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_only_a_new_collection_makes_a_file(tmp_path: Path, link: bool) -> None:
+    path, file = tmp_path / "reports", tmp_path / "file"
+    if link:
+        path.symlink_to(file)
+    with pytest.raises(DatabaseError):
+        open_database(str(path))
+    assert not path.exists()
+    open_database(str(path), new=True).close()
+    assert (file if link else path).stat().st_mode & 0o777 == 0o600
+    open_database(str(path)).close()
 
 
 def test_newest_session_is_one_that_there_is(databases: Databases) -> None:

@@ -168,7 +168,7 @@ def test_file_is_private_and_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
     files.spend(tmp_path / "state", "site", 3)
     (path,) = (tmp_path / "state").iterdir()
     assert path.stat().st_mode & 0o777 == 0o600
-    assert synced == [path.stat().st_ino, path.parent.stat().st_ino]
+    assert synced == [one.stat().st_ino for one in (tmp_path, path, path.parent)]
 
 
 def test_check49_one_process_spends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,9 +256,9 @@ def run(network: Network, exchange_timeout: float = 1.0, **more: object) -> np.n
     return network.run(SecAggFedAvg(num_clients=4, num_rounds=1, **settings))["w"]
 
 
-def too_few(network: Network, exchange_timeout: float = 1.0, phase: str = "") -> None:
+def too_few(network: Network, phase: str = "") -> None:
     with pytest.raises(AssertionError, match=f"TooFewSurvivors: {phase}"):
-        run(network, exchange_timeout)
+        run(network)
     assert not any(site.trainer.rounds for site in network.sites.values())
 
 
@@ -343,7 +343,7 @@ def test_sites_take_no_part_beside_sites_outside_their_policy(kits):
     for site in sites:
         site.policy = SitePolicy(require_active=True, sites=["site-1", "site-2", "site-3"])
     network = Network(sites, kit=kits["site-1"])
-    too_few(network, 0.1)
+    too_few(network)
     assert network.codes["take_part"] == [ReturnCode.EXECUTION_EXCEPTION] * 4
 
 
@@ -372,5 +372,5 @@ def test_no_site_trains_without_valid_signatures(kits, change):
         if "signatures" in data
         else data
     )
-    too_few(network, 0.1)
+    too_few(network)
     assert network.codes["take_part"] == [ReturnCode.EXECUTION_EXCEPTION] * 4

@@ -97,7 +97,7 @@ def sync_folder(path: Path) -> None:
 
 def private_folder(path: Path) -> None:
     """Make a folder of mode 700 with its parents, if missing; the names are on the disk."""
-    missing = [one for one in (path, *path.parents) if not one.exists()]
+    missing = {one for one in path.parents if not one.exists()}
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for one in missing:
+    for one in {path} | missing:  # also a folder of a process that died before this line
         sync_folder(one.parent)

@@ -132,9 +132,10 @@ def close(
             if when:
                 fact("closing batches")
                 return await collecting.until_signal(closing.stay(when, seconds))
-            if seconds is not None:
+            ended = await collecting.until_signal(closing.once(batch, reopen=reopen))
+            if ended and seconds is not None:  # last: altered rows keep no batch from its sum
                 await closing.forget(seconds)
-            return await collecting.until_signal(closing.once(batch, reopen=reopen))
+            return ended
 
         try:
             with notices():

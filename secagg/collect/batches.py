@@ -218,8 +218,8 @@ def ask_again(tx: Transaction, number: int) -> bool:
     Workers lease the slices again, so the helpers are asked again.
     """
     # the row stays locked: the list is not fixed meanwhile
-    statement = "UPDATE secagg_batches SET changed = ? WHERE number = ? AND state = 'closing'"
-    closing = tx.run(statement, tx.now(), number) == 1
+    statement = "UPDATE secagg_batches SET state = state WHERE number = ? AND state = 'closing'"
+    closing = tx.run(statement, number) == 1
     if closing:
         slices.forget(tx, number)
     return closing

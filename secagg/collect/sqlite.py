@@ -1,7 +1,8 @@
 """Database of a collection in a file: SQLite, for the processes of a single machine.
 
 The file is in WAL mode with ``synchronous=FULL``, so a transaction is on the disk when the
-block ends. Writers take turns. The file must be on a local disk.
+block ends. Writers take turns. The file must be on a local disk, under one name for all
+processes: SQLite keeps a log and the locks in files beside this name.
 """
 
 from __future__ import annotations
@@ -38,24 +39,26 @@ class SQLite:
         self._path, self._clock, self._new = path, clock, new
         self._turn = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._log_path = Path(f"{path.resolve()}-wal")
-        self._file: os.stat_result | None = None
-        self._log: os.stat_result | None = None
+        self._real = Path(os.path.realpath(path))  # SQLite names its files after this
+        self._log, self._index = (Path(f"{self._real}{end}") for end in ("-wal", "-shm"))
+        self._known: dict[Path, os.stat_result] = {}
+        self._lost: Path | None = None
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Return a context with a transaction; see `Database.transaction`."""
         with self._turn:
             try:
+                self._check()
                 connection = self._connection or self._connect()
                 connection.execute("BEGIN IMMEDIATE")
-                self._log = self._log or _stat(self._log_path)
+                self._note(self._log, self._index)  # which are there from now on
+                self._check()
                 yield _SQLiteTransaction(connection, self._clock)
-                self._check_file()
-                self._check_log()
+                self._check()
                 connection.execute("COMMIT")
             except BaseException as error:
-                self._disconnect()  # without a commit, so the file is as before
+                self._undo()
                 if isinstance(error, sqlite3.Error):
                     raise DatabaseError(f"the database {self._path}: {error}") from None
                 raise
@@ -66,10 +69,8 @@ class SQLite:
             self._disconnect()
 
     def _connect(self) -> sqlite3.Connection:
-        if self._file is None:
+        if self._real not in self._known:
             self._find()
-        else:
-            self._check_file()  # before a log that was left is written into another file
         address = f"{self._path.absolute().as_uri()}?mode=rw"  # and never made by SQLite
         connection = self._connection = sqlite3.connect(
             address, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False
@@ -80,49 +81,69 @@ class SQLite:
                 "a local disk"
             )
         connection.execute("PRAGMA synchronous = FULL")
-        self._check_file()
         return connection
 
     def _find(self) -> None:
         """Note the file, or make a new file; raise `DatabaseError` for a missing file."""
-        if os.path.lexists(self._log_path) and not os.path.lexists(self._path.resolve()):
+        if _size(self._log) and not _size(self._real):
             # SQLite deletes a log beside an empty file, and merges it with an older copy
             raise DatabaseError(
-                f"the file {self._path} is missing, and its log {self._log_path} is there with "
+                f"the file {self._path} is missing or empty, and its log {self._log} has "
                 "commits; move the log away, and put a copy of the file back"
             )
         if self._new:
             with suppress(OSError):  # if no file can be made, SQLite says so
-                create_file(self._path.resolve(), b"", private=True)  # it gets the sums
-        self._file = _stat(self._path)
-        if self._file is None and not self._new:
+                create_file(self._real, b"", private=True)  # it gets the sums
+        elif _size(self._real) is None:
             raise DatabaseError(
-                f"no database is at {self._path}; check the path, or make it with secagg "
-                "collect begin"
+                f"no database is at {self._path}; check the path and the rights, or make it "
+                "with secagg collect begin"
             )
+        self._note(self._real)
 
-    def _check_file(self) -> None:
-        """Raise `DatabaseError` if another file, or none, is at the path by now.
+    def _note(self, *paths: Path) -> None:
+        """Note which files are at paths, once for this process."""
+        for path in paths:
+            if path not in self._known:
+                with suppress(OSError):
+                    self._known[path] = path.stat()
 
-        A commit to a file without a name is on no disk after the end of this process, and
-        another file may be an older copy, which only a new process takes.
+    def _check(self) -> None:
+        """Raise `DatabaseError` if a file was deleted or replaced, now and ever after.
+
+        A commit to a file without a name is on no disk after the end of this process. Another
+        file may be an older copy, and another log lacks the last commits. Only a process that
+        begins after the end of all others reads the right files.
         """
-        if not _is_same(self._file, self._path):
+        self._lost = self._lost or next((p for p in self._known if not self._is_there(p)), None)
+        if self._lost is not None:
             raise DatabaseError(
-                f"the file {self._path} was deleted or replaced while this process ran; stop "
-                "all processes, and put the file or a copy of it back"
+                f"the file {self._lost} was deleted or replaced while this process ran; stop "
+                "all processes before one starts again, and put back a database that is missing"
             )
 
-    def _check_log(self) -> None:
-        """Raise `DatabaseError` if the log was moved; commits are in the log first."""
-        if not _is_same(self._log, self._log_path):
-            raise DatabaseError(
-                f"the file {self._log_path} was deleted or replaced while this process ran, "
-                "with the last commits; stop all processes, which write what is left"
-            )
+    def _is_there(self, path: Path) -> bool:
+        try:
+            return os.path.samestat(self._known[path], path.stat())
+        except OSError:
+            return False
+
+    def _undo(self) -> None:
+        """End a transaction without a commit, so that the file is as before."""
+        try:
+            self._check()
+        except DatabaseError:
+            # open until the end: the last process that closes a log saves the log's commits
+            if self._connection is not None:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+        else:
+            self._disconnect()
 
     def _disconnect(self) -> None:
-        connection, self._connection, self._log = self._connection, None, None
+        for path in (self._log, self._index):  # which the last process deletes
+            self._known.pop(path, None)
+        connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
@@ -158,16 +179,12 @@ class _SQLiteTransaction(Transaction):
         return self._connection.execute(statement, values).fetchall()
 
 
-def _stat(path: Path) -> os.stat_result | None:
+def _size(path: Path) -> int | None:
+    """Return the bytes of a file, or None without a file."""
     try:
-        return path.stat()
+        return path.stat().st_size
     except OSError:
         return None
-
-
-def _is_same(known: os.stat_result | None, path: Path) -> bool:
-    now = _stat(path)
-    return known is not None and now is not None and os.path.samestat(known, now)
 
 
 def _insertion(table: str, columns: Sequence[str]) -> str:

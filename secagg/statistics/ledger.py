@@ -64,9 +64,10 @@ class Ledger:
         ----------
         study : Study
         report : bytes
-            Name of the sum: digest of the parameters of a sum with helpers, or the random bytes
-            of a session. A site is in a single sum of each step: two sums would differ by the
-            sites that are in one of them, and would have two noises.
+            Name of the sum: digest of the parameters of a sum with helpers, the random bytes of
+            a session, or random bytes of this answer alone. A site is in a single sum of each
+            step: two sums would differ by the sites that are in one of them, and would have two
+            noises.
 
         Raises
         ------

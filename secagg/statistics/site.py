@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -154,8 +155,9 @@ class Site:
         elif params is not None:
             name = read_name(params.session)
             sites, run = params.min_survivors, name.run if name else b""
-            if params.noise is not None and params.active:  # two attempts have two noises
-                run = params.session
+            if params.noise is not None and params.active:
+                # two answers have two noises, and a server can use a name again
+                run = params.session + os.urandom(16)
         if params is not None and params.encoding != study.step.encoding:
             raise refusal("the sum has another encoding than the step", "encoding")
         fits = params is None or (params.length, params.max_weight) == (study.step.length, None)

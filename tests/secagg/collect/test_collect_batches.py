@@ -107,6 +107,8 @@ async def test_helpers_that_think_again_are_asked_again(
             await closer.step(0)
         whole = closer._read(0)
         assert await closer.ask_again(0)
+        with collected.database.transaction() as tx:  # an alert counts from the close
+            assert batches.get(tx, 0).changed < tx.now()
         monkeypatch.setattr("secagg.collect.slices.unfinished", lambda *_: 0)
         closer._fix(*whole)  # of a closer that looked before
         assert collected.state() == State.CLOSING

@@ -163,23 +163,37 @@ def test_nothing_is_stored_in_a_file_that_was_deleted_or_replaced(
     databases.close()
 
 
-def test_log_that_was_deleted_takes_no_report(tmp_path: Path) -> None:
-    """The next connection begins a log that has a name."""
+@pytest.mark.parametrize("ends", [("-wal",), ("-shm",), ("-wal", "-shm")])
+def test_log_that_was_deleted_takes_no_report(tmp_path: Path, ends: tuple[str, ...]) -> None:
+    """Also after other errors; what was acknowledged is there once all processes have ended."""
     databases = Databases(str(tmp_path / "reports"))
     with parties() as made:
-        collected = Collected(databases.open(), made)
-        collected.report(0)
-        (tmp_path / "reports-wal").unlink()
-        with pytest.raises(DatabaseError):
-            collected.report(1)
-        assert collected.report(1) == [STORED]
-        with closing(sqlite3.connect(tmp_path / "reports")) as other:
-            assert other.execute("SELECT count(*) FROM secagg_reports_0").fetchone() == (2,)
-    databases.close()
+        first = Collected(databases.open(), made)
+        second = Collected(databases.open(), made)
+        first.report(0)
+        second.report(1)
+
+        def fail() -> None:
+            with first.database.transaction():
+                for end in ends:
+                    (tmp_path / f"reports{end}").unlink()
+                raise ValueError("another error")
+
+        with pytest.raises(ValueError, match="another"):
+            fail()
+        for one in (first, second, first):
+            with pytest.raises(DatabaseError):
+                one.report(2)
+        databases.close()
+        again = Databases(databases.where)
+        with again.open().transaction() as tx:
+            assert tx.number("SELECT count(*) FROM secagg_reports_0") == 2
+        again.close()
 
 
 @pytest.mark.parametrize("new", [False, True])
-def test_log_without_its_file_is_kept(tmp_path: Path, new: bool) -> None:
+@pytest.mark.parametrize("empty", [False, True])
+def test_log_without_its_file_is_kept(tmp_path: Path, new: bool, empty: bool) -> None:
     """SQLite deletes a log that it finds beside an empty file."""
     path, log = tmp_path / "reports", tmp_path / "reports-wal"
     databases = Databases(str(path))
@@ -187,11 +201,13 @@ def test_log_without_its_file_is_kept(tmp_path: Path, new: bool) -> None:
         Collected(databases.open(), made).report(0)
         commits = log.read_bytes()
         path.unlink()
+        if empty:
+            path.touch()
         with pytest.raises(DatabaseError):
             open_database(str(path), new=new)
         assert commits
         assert log.read_bytes() == commits
-        assert not path.exists()
+        assert path.exists() == empty
     databases.close()
 
 

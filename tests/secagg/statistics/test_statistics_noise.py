@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -271,6 +272,19 @@ def test_server_that_may_lie_gets_a_single_attempt() -> None:
             assert (error.check, again) == ("repeated", False)
         else:
             assert again
+
+
+def test_restarted_site_answers_no_attempt_again(tmp_path: Path) -> None:
+    """A server that may lie can use the name of an attempt again: noise would be averaged."""
+    plan = replace(PLAN, privacy=BY_SITES)
+    study, table = Study(plan), {"x": range(60), "g": [*"ab"] * 30}
+    params = round_params(study, 12, b"study", security="active")
+    name = AttemptName(bytes(8), 1, 0, bytes(8), bytes(32))
+    params = replace(params, session=write_name(b"study", name))
+    Site(table, plan, ledger=Ledger(tmp_path / "ledger"))(study.message(), params)
+    with pytest.raises(RemoteProtocolError) as caught:
+        Site(table, plan, ledger=Ledger(tmp_path / "ledger"))(study.message(), params)
+    assert caught.value.check == "repeated"
 
 
 def test_site_refuses_four_exchanges_without_the_noise() -> None:

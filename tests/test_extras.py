@@ -110,7 +110,7 @@ def run(extras: str, commands: list[list[str]], folder: Path) -> list[tuple[Any,
 )
 def test_commands_work_or_name_the_remedy(extras: str, tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.zeros(3))
-    (tmp_path / "reports.sqlite").touch()  # only begin makes one
+    (tmp_path / "reports.sqlite").touch()  # only begin makes the file
     write_study(tmp_path)
     helps = [[*words, "--help"] for words in every_command()]
     versions = [[package, "--version"] for package in ("fedmf", "secagg")]

@@ -17,7 +17,7 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg.protocol.keys import U8, U64, digests
+from secagg.protocol.keys import U8, U64, beside, digests, id_rows
 
 B_SHARE, S_SHARE = 0, 1
 """Kinds of a share: of the self mask's seed b, and of the masking seed s."""
@@ -59,8 +59,8 @@ def share_hashes(
     uint8 array, shape (m, 32)
     """
     kind = np.array(kinds, np.uint8).reshape(-1, 1)
-    pair = _ids(dealers), _ids(holders)
-    return digests(_beside(len(shares), b"secagg/4 share", kind, session, *pair, shares))
+    pair = id_rows(dealers), id_rows(holders)
+    return digests(beside(len(shares), b"secagg/4 share", kind, session, *pair, shares))
 
 
 def leaves(
@@ -91,8 +91,8 @@ def leaves(
     uint8 array, shape (m, 32)
     """
     point = np.array(points, "<u4").reshape(-1, 1).view(np.uint8)
-    columns = _ids(dealers), _ids(holders), point, hashes, checks, boxes
-    return digests(_beside(len(hashes), b"secagg/4 leaf", session, *columns))
+    columns = id_rows(dealers), id_rows(holders), point, hashes, checks, boxes
+    return digests(beside(len(hashes), b"secagg/4 leaf", session, *columns))
 
 
 def dealt_leaves(
@@ -254,17 +254,4 @@ def _signed(label: bytes, session: bytes, signer: int, content: bytes) -> bytes:
 
 def _parents(pairs: U8) -> U8:
     """Return the nodes above pairs of nodes, which stand side by side in rows of 64 bytes."""
-    return digests(_beside(len(pairs), _NODE, pairs))
-
-
-def _ids(ids: int | U64) -> U8:
-    """Return an id, or an array of ids, as rows of eight little-endian bytes."""
-    return np.array(ids, "<u8").reshape(-1, 1).view(np.uint8)
-
-
-def _beside(count: int, *columns: bytes | U8) -> U8:
-    """Return `count` rows of the columns side by side; bytes or a single row stand in all."""
-    rows = [
-        np.frombuffer(c, np.uint8)[np.newaxis] if isinstance(c, bytes) else c for c in columns
-    ]
-    return np.concatenate([np.broadcast_to(r, (count, r.shape[1])) for r in rows], axis=1)
+    return digests(beside(len(pairs), _NODE, pairs))

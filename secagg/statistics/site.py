@@ -157,7 +157,7 @@ class Site:
             sites, run = params.min_survivors, name.run if name else b""
             if params.noise is not None and params.active:
                 # two answers have two noises, and a server can use a name again
-                run = params.session + os.urandom(16)
+                run = os.urandom(16)
         if params is not None and params.encoding != study.step.encoding:
             raise refusal("the sum has another encoding than the step", "encoding")
         fits = params is None or (params.length, params.max_weight) == (study.step.length, None)

@@ -9,12 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cli_processes import ROOT, address, invoke, process, until
 from collect_parts import Databases
+from secagg.cli.closing import Closing
 
 NAMES = ("alice", "Zoë", "7")
 
@@ -53,6 +55,16 @@ def succeeded(*arguments: object) -> dict[str, object]:
     found = json.loads(done.stdout)
     assert isinstance(found, dict)
     return found
+
+
+def recorded(calls: list[str], method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that also notes its calls."""
+
+    def call(*arguments: Any, **settings: Any) -> Any:
+        calls.append(method.__name__)
+        return method(*arguments, **settings)
+
+    return call
 
 
 @pytest.mark.large
@@ -178,7 +190,12 @@ def test_batches_of_a_process_that_stays(
     assert [batch["dropped"] for batch in found] == [False, True]  # type: ignore[attr-defined]
     assert invoke(*closing, "--batch", 1).exit_code == 2
     succeeded(*closing)  # the signal may have come before the reports were dropped
-    assert succeeded(*closing, "--keep", 0)["sums"] == []
+    calls = list[str]()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("once", "forget"):
+            patch.setattr(Closing, name, recorded(calls, getattr(Closing, name)))
+        assert succeeded(*closing, "--keep", 0)["sums"] == []
+    assert calls == ["once", "forget"], "an altered row of an old session keeps no sum back"
     assert succeeded("collect", "status", database) == {"batches": []}
     for at_odds in (("--reports", 1), ("--reports", 3, "--reopen"), ("--keep", -1)):
         assert invoke(*closing, *at_odds).exit_code == 2

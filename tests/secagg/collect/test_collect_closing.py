@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,14 @@ class Run:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+
+
+@contextmanager
+def two_sessions(databases: Databases) -> Iterator[tuple[Collected, Collected]]:
+    """Return a context with two sessions in one database."""
+    with parties() as made, parties(session=b"next model") as other:
+        first = Collected(databases.open(), made)
+        yield first, Collected(first.database, other)
 
 
 def rejecting(collected: Collected, *clients: int) -> list[Rejecting]:
@@ -249,9 +257,7 @@ async def test_altered_rows_of_a_batch_keep_no_other_from_its_sum(
     value: float | bytes,
 ) -> None:
     databases.time = 60.0 * 1000
-    with parties() as made, parties(session=b"next model") as other:
-        first = Collected(databases.open(), made)
-        second = Collected(first.database, other)
+    with two_sessions(databases) as (first, second):
         for one in (first, second):
             one.report(0, 1, 2)
         if state != State.OPEN:
@@ -298,9 +304,7 @@ async def test_batch_without_a_next_batch_lets_the_others_close(
 ) -> None:
     """The table of the next batch is there already."""
     databases.time = 60.0 * 1000
-    with parties() as made, parties(session=b"next model") as other:
-        first = Collected(databases.open(), made)
-        second = Collected(first.database, other)
+    with two_sessions(databases) as (first, second):
         first.report(0, 1, 2)
         second.report(0, 1, 2)
         second.close()
@@ -329,9 +333,7 @@ async def test_count_that_fell_and_a_bad_session_let_the_others_close(
     monkeypatch.setattr(batches, "close", close_lowered)
     monkeypatch.setattr(sessions, "delete_done", delete_done)
     databases.time = 60.0 * 1000
-    with parties() as made, parties(session=b"next model") as other:
-        first = Collected(databases.open(), made)
-        second = Collected(first.database, other)
+    with two_sessions(databases) as (first, second):
         first.report(0, 1, 2)
         second.report(0, 1, 2)
         databases.time += 60.0
@@ -365,9 +367,7 @@ async def test_session_that_another_closer_forgot_is_no_error(
 async def test_altered_open_batch_lets_the_newest_close(
     databases: Databases, tmp_path: Path
 ) -> None:
-    with parties() as made, parties(session=b"next model") as other:
-        first = Collected(databases.open(), made)
-        second = Collected(first.database, other)
+    with two_sessions(databases) as (first, second):
         second.report(0, 1, 2)
         with first.database.transaction() as tx:
             tx.run("UPDATE secagg_batches SET reports = -1 WHERE number = 0")
@@ -460,9 +460,7 @@ async def test_process_that_died_before_the_record(
 async def test_batches_close_when_they_have_their_reports(
     databases: Databases, tmp_path: Path
 ) -> None:
-    with parties() as made, parties(session=b"next model") as other:
-        first = Collected(databases.open(), made)
-        second = Collected(databases.open(), other)
+    with two_sessions(databases) as (first, second):
         run = Run(first, tmp_path, second)
         first.report(0, 1, 2)
         second.report(*range(4))
@@ -532,16 +530,14 @@ async def test_batch_without_helpers_waits_alone(
 ) -> None:
     """The sum of another session is there while the helpers of the first are away."""
     monkeypatch.setattr("secagg.cli.closing._SOON", 0.001)
-    with parties() as made, parties(session=b"next model") as other:
-        first = Collected(databases.open(), made)
-        second = Collected(databases.open(), other)
+    with two_sessions(databases) as (first, second):
         for one in (first, second):
             one.report(0, 1, 2)
         run = Run(first, tmp_path, second)
-        honest, made.helpers = made.helpers, []
+        honest, first.made.helpers = first.made.helpers, []
         await run.until(lambda: len(run.shown) == 1, When(reports=3))
         assert run.shown[0]["batch"] == 1
-        made.helpers = honest
+        first.made.helpers = honest
         await run.until(lambda: len(run.shown) == 2, When(reports=3))
         assert run.book.status == 0
 

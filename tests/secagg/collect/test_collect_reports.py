@@ -191,6 +191,21 @@ def test_log_that_was_deleted_takes_no_report(tmp_path: Path, ends: tuple[str, .
         again.close()
 
 
+def test_file_that_was_moved_away_and_back_takes_no_report(tmp_path: Path) -> None:
+    """Another process may have made a log beside another file in between."""
+    path, aside = tmp_path / "reports", tmp_path / "aside"
+    databases = Databases(str(path))
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        path.rename(aside)
+        with pytest.raises(DatabaseError):
+            collected.report(0)
+        aside.rename(path)
+        with pytest.raises(DatabaseError):
+            collected.report(0)
+    databases.close()
+
+
 @pytest.mark.parametrize("new", [False, True])
 @pytest.mark.parametrize("empty", [False, True])
 def test_log_without_its_file_is_kept(tmp_path: Path, new: bool, empty: bool) -> None:

@@ -16,6 +16,7 @@ from fedmf.data.columns import from_triples
 from fedmf.data.ratings import Catalogue, Ratings
 from fedmf.data.sets.movielens import GENRES_1M as GENRES
 from fedmf.errors import SettingError
+from fedmf.settings import Seed, check
 
 Floats = NDArray[np.float64]
 
@@ -81,8 +82,7 @@ def simulate(
             f"n_ratings = {n_ratings} does not fit n_users = {n_users} and n_items = "
             f"{n_items}: every user rates at least one item, and no item twice"
         )
-    if seed < 0:
-        raise SettingError(f"seed = {seed} must be at least 0")
+    check(Seed, seed=seed)
     rng = np.random.default_rng(seed)
     world = _drawn(rng, n_users, n_items)
     of_users, of_items = _appealing(world)
@@ -120,7 +120,8 @@ def appeal(n_users: int, n_items: int, seed: int = 0) -> tuple[Floats, Floats]:
     """Return the true appeal by which the users of `simulate` choose, as two matrices.
 
     The product of a user's row and an item's is the appeal of the item to the user. The order
-    by appeal is the best recommendation possible, as the rest of a choice is noise.
+    by appeal is the best recommendation possible, as the rest of a choice is noise. Raises
+    SettingError if the seed is no int ≥ 0.
 
     Parameters
     ----------
@@ -130,6 +131,7 @@ def appeal(n_users: int, n_items: int, seed: int = 0) -> tuple[Floats, Floats]:
     -------
     users, items : float64, shapes (n_users, 5) and (n_items, 5)
     """
+    check(Seed, seed=seed)
     return _appealing(_drawn(np.random.default_rng(seed), n_users, n_items))
 
 

@@ -108,3 +108,8 @@ def test_possible_shapes_are_met_exactly(shape):
 def test_impossible_shape_or_seed_raises(shape):
     with pytest.raises(SettingError):
         simulate(*shape)
+
+
+def test_appeal_of_an_impossible_seed_raises():
+    with pytest.raises(SettingError):
+        appeal(5, 5, seed=-1)

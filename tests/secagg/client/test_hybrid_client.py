@@ -117,7 +117,7 @@ def test_check56_server_does_not_change_the_suite(suite: str) -> None:
 
 @pytest.mark.parametrize("security", SECURITY)
 def test_check56_pair_is_new_in_every_round_also_with_a_kept_sealing_key(security) -> None:
-    """Even if the source of entropy repeats: the session is in the statement."""
+    """Even if the source of entropy repeats: session and purpose are in the statement."""
     params, key = make_params(4, suite="hybrid", security=security), SealingKey(ME)
     active = security == "active"
     more = {
@@ -125,12 +125,15 @@ def test_check56_pair_is_new_in_every_round_also_with_a_kept_sealing_key(securit
         "registry": registry_of(range(4)) if active else None,
         "entropy": bytes,
     }
-    sent = []
+    sent, seeds = [], set[bytes]()
     for name in (b"one", b"two", b"three"):
         client = Client(
             ME, replace(params, session=name), policy=POLICY, sealing_key=key, **more
         )
         sent.append(read(client.advertise_keys(), AdvertiseKeys))
+        state = client._state
+        seeds |= {state.mask_pair.seed, *pieces(state.kem_pair.seed, 32)}
+    assert len(seeds | {key.pair.seed}) == 3 * 3 + 1
     assert len({m.seal_key for m in sent}) == 1
     assert len({m.mask_key for m in sent}) == len({m.kem_key for m in sent}) == 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from hashlib import sha512
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -20,6 +21,8 @@ from secagg.protocol import identities, keys
 from secagg.protocol.key_files import registry_from_json, registry_to_json
 
 P = 2**255 - 19
+L = 2**252 + 27742317777372353535851937790883648493
+"""Order of the base point."""
 
 
 def test_check21_list_of_low_order_points_is_complete() -> None:
@@ -43,6 +46,26 @@ def test_check24_low_order_forgery_never_verifies() -> None:
     forged = (1).to_bytes(32, "little") + bytes(32)
     assert not registry.verifies(1, b"content", forged)
     assert not registry.verifies(2, b"content", make_identity(2).sign(b"content"))
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_check24_signature_that_needs_the_cofactor_never_verifies(order: int) -> None:
+    """8 S B = 8 R + 8 k A also if R has a part of order 2; then S B is not R + k A."""
+    (a, key), (r, point) = (
+        (scalar_of(seed), Identity(seed).public) for seed in (bytes(32), bytes(31) + b"\1")
+    )
+    if order == 2:  # (x, y) + (0, −1) = (−x, −y)
+        sign, y = divmod(int.from_bytes(point, "little"), 1 << 255)
+        point = ((1 - sign) << 255 | P - y).to_bytes(32, "little")
+    k = int.from_bytes(sha512(point + key + b"content").digest(), "little")
+    signature = point + ((r + k * a) % L).to_bytes(32, "little")
+    assert Registry({1: key}).verifies(1, b"content", signature) == (order == 1)
+
+
+def scalar_of(seed: bytes) -> int:
+    """The private scalar of RFC 8032, 5.1.5."""
+    number = int.from_bytes(sha512(seed).digest()[:32], "little")
+    return number & ((1 << 254) - 8) | 1 << 254
 
 
 def test_check21_key_of_two_clients_is_rejected_with_their_ids() -> None:

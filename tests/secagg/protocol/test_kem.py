@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import mlkem
 
 from harness import make_params
 from rosters import with_coefficient
-from secagg import Client, ClientPolicy, LocalProtocolError, ParameterError
+from secagg import Client, ClientPolicy, LocalProtocolError, ParameterError, Server
 from secagg.protocol import kem
 
 SEED = bytes(range(64))
@@ -70,6 +70,8 @@ def test_without_ml_kem_hybrid_rounds_are_an_error_and_others_are_not(monkeypatc
     policy = ClientPolicy(corrupt=0)
     with pytest.raises(ParameterError, match="hybrid"):
         Client(1, hybrid, policy=policy)
+    with pytest.raises(ParameterError, match="hybrid"):
+        Server(hybrid)
     with pytest.raises(ParameterError):
         kem.is_valid(bytes(kem.KEY_BYTES))  # neither valid nor invalid
     assert Client(1, other, policy=policy).advertise_keys()

@@ -7,7 +7,15 @@ from unittest import mock
 
 import pytest
 
-from harness import altered, finish, make_identity, make_params, read, server_rejects
+from harness import (
+    altered,
+    finish,
+    make_identity,
+    make_params,
+    pieces,
+    read,
+    server_rejects,
+)
 from lying_clients import (
     LiarsCohort,
     Lie,
@@ -125,6 +133,18 @@ def test_check59_all_holders_beyond_t_may_lie(suite: str) -> None:
     assert convicted(cohort, result.verdicts) == [(3, "answer"), (8, "answer")]
     assert result.integers.tolist() == cohort.expected(range(N))
     assert result.disputes == ()
+
+
+def test_check58_a_verdict_on_a_holder_shows_no_share() -> None:
+    """Answers of t holders in the clear would give the secrets of honest dealers."""
+    cohort = asked({u: [reveals_others(range(N))] for u in (3, 8)})
+    sent = cohort.step()
+    cohort.deliver(sent)
+    messages = [read(data, UnmaskShares).shares for data in sent.values()]
+    shares = [share for one in messages for share in pieces(one, SHARE_BYTES)]
+    verdicts = cohort.server.result().verdicts
+    assert [verdict.client for verdict in verdicts] == [3, 8]
+    assert not any(share in verdict.data for verdict in verdicts for share in shares)
 
 
 @pytest.mark.parametrize("gone", [(), (1,)])

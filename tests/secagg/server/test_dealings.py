@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -46,6 +47,20 @@ def test_a_key_of_another_length_is_rejected(
     sent = cohort.step()
     key = change(read(sent[1], AdvertiseKeys).kem_key)
     server_rejects(cohort.server, 1, altered(sent[1], AdvertiseKeys, kem_key=key), "length")
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+@BOTH
+@pytest.mark.parametrize(("suite", "other"), [("hybrid", "x25519"), ("x25519", "hybrid")])
+def test_check56_a_client_does_not_change_the_suite(
+    suite: str, other: str, security: str
+) -> None:
+    cohort = begun(0, suite, security)
+    sent = cohort.step()
+    lie = replace(cohort.params, suite=other).to_bytes()
+    forged = altered(sent[1], AdvertiseKeys, parameters=lie)
+    server_rejects(cohort.server, 1, forged, "parameters")
     cohort.deliver(sent)
     finish(cohort)
 

@@ -62,6 +62,7 @@ class Call:
             try:
                 function()
             finally:
+                del function  # an error's frames lead back to this frame
                 self._over.set()
 
     def end(self) -> None:

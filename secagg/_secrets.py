@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import wraps
-from inspect import iscoroutinefunction
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, iscoroutinefunction
 from types import TracebackType
 from typing import ClassVar, NoReturn, ParamSpec, Self, TypeVar, cast
 
@@ -30,6 +30,9 @@ R = TypeVar("R")
 
 _DROPPED = ("secagg", "numpy")
 """Packages with dropped frames; numpy's functions in Python take the same arrays."""
+
+
+_RESUMABLE = CO_COROUTINE | CO_GENERATOR | CO_ASYNC_GENERATOR
 
 
 class Confined:
@@ -67,6 +70,7 @@ def without_frames(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         except BaseException as error:
             _confine(error, handled)
+            del args, kwargs  # a kept frame of the caller's code leads back to this frame
             raise  # adds no frame: the traceback of a raise without argument is the error's own
 
     return call
@@ -82,6 +86,7 @@ def _without_frames_in_coroutine(
             return await function(*args, **kwargs)
         except BaseException as error:
             _confine(error, handled)
+            del args, kwargs
             raise
 
     return call
@@ -121,7 +126,13 @@ def _kept(first: TracebackType | None, dropped: list[str]) -> TracebackType | No
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package not in _DROPPED:
             kept = TracebackType(kept, frame, entry.tb_lasti, entry.tb_lineno)
-        elif frame.f_globals.get("__name__") != __name__:
+            continue
+        # `f_back` of a kept frame leads to frames of this package, whose variables go. A
+        # coroutine or generator may have caught the error, and would end
+        if not frame.f_code.co_flags & _RESUMABLE:
+            with suppress(RuntimeError):  # a frame that still runs
+                frame.clear()
+        if frame.f_globals.get("__name__") != __name__:
             dropped.insert(0, f"{frame.f_code.co_qualname}:{entry.tb_lineno}")
     return kept
 

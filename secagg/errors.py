@@ -45,9 +45,12 @@ class BudgetSpent(ParameterError):
     ----------
     completed : pair of tuples of int
         Rounds and reports that a member completed before, as in `secagg.session.Completed`.
+    verdicts : tuple of Verdict
+        Proofs against clients, of attempts at the same active round that had room.
     """
 
     completed: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    verdicts: tuple[Verdict, ...] = ()
 
 
 class JournalError(SecAggError):
@@ -209,6 +212,8 @@ class TooFewSurvivors(SecAggError):
         difference to an earlier cohort, in clients, and ``min_difference``.
     verdicts : tuple of Verdict
         In the active variant: proofs against clients, found until the round ended.
+    disputes : tuple of Dispute
+        In the active variant, after the masked inputs: complaints that convict nobody.
     """
 
     def __init__(
@@ -219,11 +224,13 @@ class TooFewSurvivors(SecAggError):
         survivors: int,
         needed: int,
         verdicts: tuple[Verdict, ...] = (),
+        disputes: tuple[Dispute, ...] = (),
     ) -> None:
         self.phase = phase
         self.survivors = survivors
         self.needed = int(needed)  # a plain int, also of parameters whose m is a default
         self.verdicts = verdicts
+        self.disputes = disputes
         super().__init__(f"{phase}: {message}")
 
 

@@ -47,9 +47,9 @@ class KemPair(Confined):
     _remedy = "it is for one process"
 
     def __init__(self, seed: bytes) -> None:
+        require()  # before the import, which a version without ML-KEM lacks
         from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
 
-        require()
         self.seed = seed
         self._private = MLKEM768PrivateKey.from_seed_bytes(seed)
         self.public = self._private.public_key().public_bytes_raw()

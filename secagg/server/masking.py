@@ -73,6 +73,7 @@ class Masking(SessionStage):
         # first, so that every later error has these verdicts
         if self._complaints is not None:
             self.verdicts += (*self._complaints.verdicts(),)
+            self.disputes = self._complaints.disputes()
         self.enough(len(u3), self.params.min_survivors, "clients sent an input")
         graph = self.cohort.graph
         if self._complaints is not None:

@@ -293,6 +293,8 @@ class Server:
             except (TooFewSurvivors, RemoteProtocolError) as error:
                 # a resumed server would fail, too
                 error.verdicts = stage.verdicts
+                if isinstance(error, TooFewSurvivors):
+                    error.disputes = stage.disputes
                 self._stage = Over(None, verdicts=stage.verdicts)
                 raise
             except BaseException:

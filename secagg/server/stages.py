@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import ClassVar, NoReturn, TypeVar
 
-from secagg.errors import RemoteProtocolError, TooFewSurvivors, Verdict
+from secagg.errors import Dispute, RemoteProtocolError, TooFewSurvivors, Verdict
 from secagg.protocol import ClientPolicy, Phase, Registry, RoundParams, kem, keys
 from secagg.protocol.identities import signed_keys, signed_survivors
 from secagg.protocol.messages import (
@@ -49,6 +49,8 @@ class Stage(ABC):
         Session of all messages after round 0.
     verdicts : tuple of Verdict
         Proofs against clients that were found until now, in the active variant.
+    disputes : tuple of Dispute
+        Complaints that convict nobody, in the active variant from round 3 on.
     """
 
     phase: ClassVar[Phase]
@@ -57,6 +59,7 @@ class Stage(ABC):
     expected: Collection[int] | None = None
     session: bytes | None = None
     verdicts: tuple[Verdict, ...] = ()
+    disputes: tuple[Dispute, ...] = ()
 
     @abstractmethod
     def take(self, u: int, data: bytes) -> None:
@@ -100,9 +103,14 @@ class SessionStage(Stage):
     """Base of the stages after round 0: only the clients that got a message may answer."""
 
     def __init__(
-        self, cohort: Cohort, asks: Mapping[int, bytes], verdicts: tuple[Verdict, ...] = ()
+        self,
+        cohort: Cohort,
+        asks: Mapping[int, bytes],
+        verdicts: tuple[Verdict, ...] = (),
+        disputes: tuple[Dispute, ...] = (),
     ) -> None:
-        self.params, self.asks, self.verdicts = cohort.params, asks, verdicts
+        self.params, self.asks = cohort.params, asks
+        self.verdicts, self.disputes = verdicts, disputes
         self.cohort, self.session = cohort, cohort.session
         self.expected = frozenset(asks)
 
@@ -187,7 +195,7 @@ class Consistency(SessionStage):
             {u: summed.asked[u] for u in summed.present},
             lambda asked: encode(ConsistencyRequest(session, pack_ids(asked.survivors))),
         )
-        super().__init__(summed.cohort, requests, summed.verdicts)
+        super().__init__(summed.cohort, requests, summed.verdicts, summed.disputes)
         self._summed = summed
         self._signatures: dict[int, bytes] = {}
 

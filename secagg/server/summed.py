@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from secagg.encoding import Lanes
-from secagg.errors import Verdict
+from secagg.errors import Dispute, Verdict
 from secagg.server.cohort import Cohort
 from secagg.server.complaints import Complaints
 from secagg.server.contributions import Contributions
@@ -54,3 +54,8 @@ class Summed:
     complaints: Complaints | None
     verdicts: tuple[Verdict, ...]
     signatures: Mapping[int, bytes] = field(default_factory=dict)
+
+    @property
+    def disputes(self) -> tuple[Dispute, ...]:
+        """Complaints that convict nobody; none in the semi-honest variant."""
+        return () if self.complaints is None else self.complaints.disputes()

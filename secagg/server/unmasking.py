@@ -52,7 +52,7 @@ class Unmasking(SessionStage):
                 )
             ),
         )
-        super().__init__(summed.cohort, requests, summed.verdicts)
+        super().__init__(summed.cohort, requests, summed.verdicts, summed.disputes)
         self._summed = summed
         # a survivor's shares are of b, a dropped client's of s; nobody is asked for both
         owners = made_once(asked, lambda one: np.array([*chain(*one)], dtype=np.uint64))
@@ -109,9 +109,8 @@ class Unmasking(SessionStage):
                     removal.add(owner, secret)
             else:
                 lost += self._judge(owners, points, shares, recovery, removal, answers)
-        disputes = tuple(sorted(recovery.disputes))
-        if self._summed.complaints is not None:
-            disputes = self._summed.complaints.disputes()
+        active = self._summed.complaints is not None
+        disputes = self.disputes if active else tuple(sorted(recovery.disputes))
         if lost:
             raise unrecoverable(lost[0], len(self._shares.came), disputes)
         for u, survivor in sorted(removal.mismatches.items())[:1]:

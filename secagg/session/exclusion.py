@@ -37,7 +37,10 @@ def at_fault(error: TooFewSurvivors | RemoteProtocolError, params: RoundParams) 
 
 
 def in_doubt(error: TooFewSurvivors | RemoteProtocolError, guilty: set[int]) -> set[int]:
-    """Return both ends of disjoint complaints, after the check "dealer" of an active round.
+    """Return both ends of disjoint complaints, if complaints can explain the error.
+
+    They can after the check "dealer" of an active round, and after too few survivors: who deals
+    bad boxes, or complains of good ones, may then drop out.
 
     The dealer or the holder of a complaint lies, and nobody knows which of them. Each pair of a
     largest set of disjoint complaints has another liar. So if all of these clients stay away,
@@ -49,7 +52,7 @@ def in_doubt(error: TooFewSurvivors | RemoteProtocolError, guilty: set[int]) -> 
     guilty : set of int
         Clients at fault, whose lies explain their complaints and the complaints about them.
     """
-    if not isinstance(error, RemoteProtocolError) or error.check != "dealer":
+    if isinstance(error, RemoteProtocolError) and error.check != "dealer":
         return set()
     undecided = (pair for pair in error.disputes if guilty.isdisjoint(pair))
     return {end for pair in maximum_matching(undecided) for end in pair}

@@ -31,7 +31,6 @@ class _Result(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields
     survivors: bytes
     disputes: tuple[Dispute, ...]
     outvoted: tuple[int, ...]
-    verdicts: tuple[Verdict, ...] = ()  # none in folders of earlier versions
 
 
 class _Error(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=True):
@@ -45,11 +44,10 @@ class _Error(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=
     sender: int | None
     disputes: tuple[Dispute, ...]
     helpers: tuple[int, ...]
-    verdicts: tuple[Verdict, ...] = ()
 
 
 def write_result(result: RoundResult, params: Params) -> bytes:
-    """Return a result as bytes."""
+    """Return a result as bytes, without the verdicts."""
     ring = params.ring
     more = [] if result.weight is None else [result.weight]
     more += [] if result.clipped is None else [result.clipped]
@@ -62,7 +60,7 @@ def write_result(result: RoundResult, params: Params) -> bytes:
         total[:] = np.mod(integers, ring.modulus)
     outvoted = result.outvoted if isinstance(result, OneShotResult) else ()
     packed, survivors = _fast.pack_bits(total, ring.bits), pack_ids(result.survivors)
-    return _write(_Result(packed, survivors, result.disputes, outvoted, result.verdicts))
+    return _write(_Result(packed, survivors, result.disputes, outvoted))
 
 
 def read(data: bytes, params: Params) -> RoundResult | TooFewSurvivors | RemoteProtocolError:
@@ -88,26 +86,24 @@ def _read_result(found: _Result, params: Params) -> RoundResult:
         if ids is not None and isinstance(params, OneShotParams):
             return decode(total, ids, found.outvoted, params)
         if ids is not None and isinstance(params, RoundParams):
-            return decode_sum(total, ids, found.disputes, params, verdicts=found.verdicts)
+            return decode_sum(total, ids, found.disputes, params)
     raise _altered()
 
 
-def write_verdicts(verdicts: tuple[Verdict, ...]) -> bytes:
-    """Return the verdicts of a round's failed attempts as bytes; none without any."""
-    return _write(verdicts) if verdicts else b""
+def write_verdict(verdict: Verdict) -> bytes:
+    """Return a verdict as bytes."""
+    return _write(verdict)
 
 
-def read_verdicts(data: bytes) -> tuple[Verdict, ...]:
-    """Return the verdicts that `write_verdicts` wrote.
+def read_verdict(data: bytes) -> Verdict:
+    """Return the verdict that `write_verdict` wrote.
 
     `JournalError` is raised if the bytes were altered.
     """
     digest, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
-    if not data:
-        return ()
     if hashlib.sha256(body).digest() == digest:
         with suppress(msgspec.MsgspecError):
-            return msgspec.msgpack.decode(body, type=tuple[Verdict, ...])
+            return msgspec.msgpack.decode(body, type=Verdict)
     raise _altered()
 
 
@@ -117,13 +113,13 @@ def reason(error: TooFewSurvivors | RemoteProtocolError) -> str:
 
 
 def write_error(error: TooFewSurvivors | RemoteProtocolError) -> bytes:
-    """Return the error of a failed round as bytes."""
-    why = reason(error)
+    """Return the error of a failed round as bytes, without the verdicts."""
+    why, phase, disputes = reason(error), error.phase, error.disputes
     if isinstance(error, TooFewSurvivors):
         counts = error.survivors, error.needed
-        return _write(_Error(why, error.phase, "", *counts, None, (), (), error.verdicts))
-    who = error.sender, error.disputes, error.helpers, error.verdicts
-    return _write(_Error(why, error.phase, error.check, 0, 0, *who))
+        return _write(_Error(why, phase, "", *counts, None, disputes, ()))
+    who = error.sender, disputes, error.helpers
+    return _write(_Error(why, phase, error.check, 0, 0, *who))
 
 
 def _read_error(found: _Error) -> TooFewSurvivors | RemoteProtocolError:
@@ -133,7 +129,7 @@ def _read_error(found: _Error) -> TooFewSurvivors | RemoteProtocolError:
             phase=found.phase,
             survivors=found.survivors,
             needed=found.needed,
-            verdicts=found.verdicts,
+            disputes=found.disputes,
         )
     return RemoteProtocolError(
         found.why,
@@ -142,11 +138,10 @@ def _read_error(found: _Error) -> TooFewSurvivors | RemoteProtocolError:
         check=found.check,
         disputes=found.disputes,
         helpers=found.helpers,
-        verdicts=found.verdicts,
     )
 
 
-def _write(outcome: Struct | tuple[Verdict, ...]) -> bytes:
+def _write(outcome: Struct | Verdict) -> bytes:
     body = msgspec.msgpack.encode(outcome)
     return hashlib.sha256(body).digest() + body
 

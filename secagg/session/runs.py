@@ -120,12 +120,9 @@ class Runs:
 
         wanted = program(params.to_bytes(), message, min_clients)
         try:
-            result = await series.next(params, wanted, left_out, run)
-        except (TooFewSurvivors, RemoteProtocolError) as error:
-            self.convicted |= convicted(error.verdicts)
-            raise
-        self.convicted |= convicted(result.verdicts)
-        return result
+            return await series.next(params, wanted, left_out, run)
+        finally:  # also after another error than that of an attempt
+            self.convicted |= convicted(series.proofs)
 
     async def one_shot(
         self,

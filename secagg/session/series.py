@@ -11,7 +11,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
-from secagg.errors import LocalProtocolError, RemoteProtocolError, TooFewSurvivors, Verdict
+from secagg.errors import (
+    BudgetSpent,
+    LocalProtocolError,
+    RemoteProtocolError,
+    TooFewSurvivors,
+    Verdict,
+)
 from secagg.journal.lock import errors_of
 from secagg.oneshot import OneShotParams
 from secagg.protocol import Phase
@@ -118,7 +124,7 @@ class Series:
         store, answers = self.store, self.desk.answers
         answers.limit = max(answers.limit, largest)  # the last round's may come again
         if store is not None:
-            begun = Begun(place.attempt, params.to_bytes(), cohort, self.proofs)
+            begun = Begun(place.attempt, params.to_bytes(), cohort)
             known = answers.to_bytes()
             await self.desk.thread.run(lambda: store.keep_attempt(place.number, begun, known))
 
@@ -151,13 +157,18 @@ class Series:
         """Return the stored result of a round, and the attempt that was under way."""
         run = self.desk.thread.run
         data, begun = await run(lambda: store.begin(number, wanted))
-        self.proofs = () if begun is None else begun.verdicts
+        if begun is not None:
+            # an attempt under way ends again, with its verdicts
+            ended = begun.attempt + (not begun.params)
+            self.proofs = await run(lambda: store.verdicts(number, 0, ended))
         if data is None:
             return None, begun
         with errors_of(store.path):
             outcome = outcomes.read(data, params)
         last = await run(lambda: store.is_last(number))
         if isinstance(outcome, RoundResult):
+            if self.proofs:
+                outcome = replace(outcome, verdicts=self.proofs)
             # the process may have been killed between the outcome and this
             if last:
                 await run(store.delete_files)
@@ -166,9 +177,9 @@ class Series:
             self._convict(place, outcome.verdicts)
             return outcome, begun
         # the program went on after this error, so the program must meet the error again
+        outcome.verdicts = self.proofs
         if _opened(outcome) or not last:
             raise outcome
-        self.proofs = outcome.verdicts  # of all attempts, the last included
         return None, begun
 
     async def _attempt(
@@ -184,11 +195,14 @@ class Series:
             attempt += 1
             try:
                 result = await run(place, resumed)
+            except BudgetSpent as spent:
+                spent.verdicts = self.proofs
+                raise
             except (TooFewSurvivors, RemoteProtocolError) as failure:
                 # a member that was late for an attempt may come to the next attempt
                 self.desk.presence.expect_all()
                 error = _explained(failure, self.desk.declined)
-                found, self.proofs = error.verdicts, (*self.proofs, *error.verdicts)
+                found = await self._prove(place, error.verdicts)
                 final = attempt == first + self.attempts or _opened(error)
                 self.hooks(
                     RoundFailed(
@@ -211,15 +225,25 @@ class Series:
                     continue
                 await self._keep(number, outcomes.write_error(error))
                 raise error from failure.__cause__
-            found = result.verdicts
+            found = await self._prove(place, result.verdicts)
             if self.proofs:
-                result = replace(result, verdicts=(*self.proofs, *result.verdicts))
+                result = replace(result, verdicts=self.proofs)
             await self._keep(number, outcomes.write_result(result, params))
             if self.store is not None:
                 await self.desk.thread.run(self.store.delete_files)
             self._finished(place, result, self.clock.now() - began)
             self._convict(place, found)
             return result
+
+    async def _prove(self, place: Place, verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+        """Keep the verdicts of an attempt that has ended, and return all of the attempt."""
+        store = self.store
+        if store is not None:
+            verdicts = await self.desk.thread.run(
+                lambda: store.keep_verdicts(place.number, place.attempt, verdicts)
+            )
+        self.proofs += verdicts
+        return verdicts
 
     async def _keep(self, number: int, outcome: bytes) -> None:
         store, known = self.store, self.desk.answers.to_bytes()
@@ -267,6 +291,7 @@ def _explained(
         survivors=error.survivors,
         needed=error.needed,
         verdicts=error.verdicts,
+        disputes=error.disputes,
     )
 
 

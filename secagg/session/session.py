@@ -112,7 +112,7 @@ class Session:
         self._thread = Thread()
         self._desk = Desk(name, ids, self._thread, self._hooks, self._clock)
         self._store = None if folder is None else Store(folder, name)
-        self._expenses = Expenses(budget)
+        self._expenses, convicted = Expenses(budget), set[int]()
         if self._store is not None:
             try:
                 with errors_of(self._store.path):
@@ -122,6 +122,7 @@ class Session:
                 if ledger is not None:
                     self._store.load_ledger(ledger)
                 self._expenses.keep_in(self._store)
+                convicted |= self._store.convicted()
             except BaseException:
                 self._store.close()  # or nothing can open the folder to mend it
                 raise
@@ -140,6 +141,7 @@ class Session:
             registry=registry,
             ledger=ledger,
             policy=policy,
+            convicted=convicted,
         )
 
     def called(self, client: int) -> str:

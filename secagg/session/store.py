@@ -1,9 +1,10 @@
 """Folder of a session: all that a server needs to go on after a kill.
 
 A SQLite file has a row for each round: a hash of parameters and message, the attempt under way,
-and the outcome. A `Journal` of the attempt stands beside the file, until the outcome is on the
-disk. A reader of the folder learns all sums, and the clients in each sum. The folder has no
-secret that the journal lacks, so no single vector. Mode 600.
+and the outcome. Verdicts on clients have rows of their own. A `Journal` of the attempt stands
+beside the file, until the outcome is on the disk. A reader of the folder learns all sums, and
+the clients in each sum. The folder has no secret that the journal lacks, so no single vector.
+Mode 600.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,13 +25,16 @@ from secagg.privacy import Loss
 from secagg.privacy.record import from_bytes, to_bytes
 from secagg.protocol import CohortLedger, RoundParams
 from secagg.protocol.messages import pack_ids, unpack_ids
-from secagg.session.outcomes import read_verdicts, write_verdicts
+from secagg.session.outcomes import read_verdict, write_verdict
 from secagg.session.reports import Reports
 
 _SCHEMA = (
     "CREATE TABLE head (name TEXT, run BLOB, ledger BLOB, answers BLOB)",
     "CREATE TABLE rounds (number INTEGER PRIMARY KEY, program BLOB, attempt INTEGER, "
-    "params BLOB, cohort BLOB, outcome BLOB, verdicts BLOB)",
+    "params BLOB, cohort BLOB, outcome BLOB)",
+    # a row each, because a round's verdicts can be more bytes than SQLite stores in a value
+    "CREATE TABLE verdicts (number INTEGER, attempt INTEGER, client BLOB, kind TEXT, "
+    "content BLOB, PRIMARY KEY (number, attempt, client, kind)) WITHOUT ROWID",
     "CREATE TABLE spent (number INTEGER, attempt INTEGER, loss BLOB, "
     "PRIMARY KEY (number, attempt)) WITHOUT ROWID",
 )
@@ -46,14 +51,11 @@ class Begun(NamedTuple):
         Parameters with the session of the attempt; empty if the attempt has failed.
     cohort : tuple of int
         Clients of the attempt, ascending.
-    verdicts : tuple of Verdict
-        Verdicts of the round's attempts before.
     """
 
     attempt: int
     params: bytes
     cohort: tuple[int, ...]
-    verdicts: tuple[Verdict, ...] = ()
 
 
 def program(params: bytes, message: bytes, min_clients: int | None = None) -> bytes:
@@ -121,8 +123,7 @@ class Store:
         """
         with errors_of(self._file), self._lock.use() as connection:
             rows = connection.execute(
-                "SELECT program, attempt, params, cohort, outcome, verdicts FROM rounds "
-                "WHERE number = ?",
+                "SELECT program, attempt, params, cohort, outcome FROM rounds WHERE number = ?",
                 (number,),
             ).fetchall()
             if not rows:
@@ -130,12 +131,12 @@ class Store:
                     # of a round that was cancelled: its files go, and its name is used once
                     connection.execute("UPDATE rounds SET params = x'' WHERE outcome IS NULL")
                     connection.execute(
-                        "INSERT INTO rounds VALUES (?, ?, -1, x'', x'', NULL, x'')",
+                        "INSERT INTO rounds VALUES (?, ?, -1, x'', x'', NULL)",
                         (number, wanted),
                     )
                 self.delete_files()
                 return None, None
-            had, attempt, params, cohort, outcome, verdicts = rows[0]
+            had, attempt, params, cohort, outcome = rows[0]
             if had != wanted:
                 raise ParameterError(
                     f"round {number} of the folder {self.path} had other parameters, another "
@@ -145,7 +146,7 @@ class Store:
             ids = unpack_ids(cohort)
             if ids is None:
                 raise spoilt(f"round {number} was altered")
-            begun = Begun(attempt, params, ids, read_verdicts(verdicts))
+            begun = Begun(attempt, params, ids)
             return outcome, begun if attempt >= 0 else None
 
     @property
@@ -166,12 +167,11 @@ class Store:
 
     def keep_attempt(self, number: int, begun: Begun, answers: bytes) -> None:
         """Store an attempt before the tasks go out, and forget earlier outcomes."""
-        proofs = write_verdicts(begun.verdicts)
-        row = (begun.attempt, begun.params, pack_ids(begun.cohort), proofs, number)
+        row = (begun.attempt, begun.params, pack_ids(begun.cohort), number)
         # the outcome of an earlier attempt goes: it would be returned after a restart
         statement = (
-            "UPDATE rounds SET attempt = ?, params = ?, cohort = ?, verdicts = ?, "
-            "outcome = NULL WHERE number = ?"
+            "UPDATE rounds SET attempt = ?, params = ?, cohort = ?, outcome = NULL "
+            "WHERE number = ?"
         )
         self._write((statement, row), ("UPDATE head SET answers = ?", (answers,)))
 
@@ -184,6 +184,46 @@ class Store:
         statement = "UPDATE rounds SET params = x'', cohort = x'', outcome = ? WHERE number = ?"
         row = (outcome, number)
         self._write((statement, row), ("UPDATE head SET answers = ?", (answers,)))
+
+    def keep_verdicts(
+        self, number: int, attempt: int, verdicts: Iterable[Verdict]
+    ) -> tuple[Verdict, ...]:
+        """Store the verdicts of an attempt that has ended, and return all that there are.
+
+        A resumed server lacks verdicts that the killed server had.
+        """
+        rows = [
+            (number, attempt, pack_ids([one.client]), one.kind, write_verdict(one))
+            for one in verdicts
+        ]
+        statement = "INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?, ?, ?)"
+        if rows:
+            self._write(*((statement, row) for row in rows))
+        return self.verdicts(number, attempt, attempt + 1)
+
+    def verdicts(self, number: int, first: int, end: int) -> tuple[Verdict, ...]:
+        """Return the verdicts of some attempts at a round, from `first` to before `end`.
+
+        They are in the order of attempts, clients and kinds.
+        """
+        with errors_of(self._file), self._lock.use() as connection:
+            rows = connection.execute(
+                "SELECT attempt, content FROM verdicts WHERE number = ? AND attempt >= ? "
+                "AND attempt < ?",
+                (number, first, end),
+            ).fetchall()
+            found = [(attempt, read_verdict(content)) for attempt, content in rows]
+        found.sort(key=lambda pair: (pair[0], pair[1].client, pair[1].kind))
+        return tuple(verdict for _, verdict in found)
+
+    def convicted(self) -> set[int]:
+        """Return the clients that the verdicts of all rounds name."""
+        with errors_of(self._file), self._lock.use() as connection:
+            rows = connection.execute("SELECT DISTINCT client FROM verdicts").fetchall()
+            found = [unpack_ids(client) for (client,) in rows]
+            if None in found:
+                raise spoilt("a verdict was altered")
+            return {u for ids in found for u in ids or ()}
 
     def keep_spent(self, number: int, attempt: int, loss: Loss) -> bool:
         """Store the loss of an attempt; return False if the folder had the attempt."""

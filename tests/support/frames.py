@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
+from itertools import takewhile
 from types import CellType, FrameType, FunctionType, MethodType, ModuleType
 
 import numpy as np
@@ -22,12 +24,24 @@ def errors_behind(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def frames_of(error: BaseException) -> Iterator[FrameType]:
-    """Yield the frames of an error and of all errors behind it."""
+    """Yield the frames of an error and of all errors behind it, and those frames' callers.
+
+    Frames that still run are left out, with all of their callers.
+    """
+    running = {id(frame) for frame in called_by(sys._getframe())}
     for one in errors_behind(error):
         entry = one.__traceback__
         while entry is not None:
             yield entry.tb_frame
+            yield from takewhile(lambda f: id(f) not in running, called_by(entry.tb_frame))
             entry = entry.tb_next
+
+
+def called_by(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield a frame, the frame's caller, and so on."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def leaks(error: BaseException, secrets: list[bytes], own: str) -> list[str]:

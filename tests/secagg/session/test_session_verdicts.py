@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -29,7 +30,7 @@ from secagg import (
 from secagg.client import complaints
 from secagg.session import RoundBegun, RoundFailed, RoundFinished
 from secagg.session.exclusion import at_fault, in_doubt
-from secagg.session.outcomes import read, write_error, write_result
+from secagg.session.outcomes import read, write_error
 from secagg.session.store import Begun, Store
 from session_party import Party, registry_of, session_of, until, vector_of
 
@@ -234,6 +235,7 @@ def test_verdicts_of_an_attempt_survive_a_kill_in_the_next(
 
 # ---- outcomes as bytes
 
+DISPUTES = (Dispute(1, 2), Dispute(2**64 - 1, 0))
 VERDICTS = (Verdict(3, "shares", b"\0proof"), Verdict(2**64 - 1, "answer", b""))
 
 
@@ -241,24 +243,33 @@ VERDICTS = (Verdict(3, "shares", b"\0proof"), Verdict(2**64 - 1, "answer", b""))
     "error",
     [
         RemoteProtocolError(
-            "so it is", sender=None, phase="masked_input", check="dealer", verdicts=VERDICTS
+            "so it is", sender=None, phase="masked_input", check="dealer", disputes=DISPUTES
         ),
         TooFewSurvivors(
-            "so it is", phase="unmasking", survivors=2, needed=3, verdicts=VERDICTS
+            "so it is", phase="unmasking", survivors=2, needed=3, disputes=DISPUTES
         ),
     ],
 )
-def test_an_error_is_stored_with_its_verdicts(error):
+def test_an_error_is_stored_with_its_disputes(error):
     assert vars(read(write_error(error), PARAMS)) == vars(error)
 
 
-def test_a_result_is_stored_with_its_verdicts():
-    integers = np.arange(LENGTH)
-    result = RoundResult(
-        sum=integers / 65536, integers=integers, survivors=(1, 2, 3), verdicts=VERDICTS
-    )
-    found = read(write_result(result, PARAMS), PARAMS)
-    assert (found.verdicts, found.survivors) == (VERDICTS, (1, 2, 3))
+def test_a_verdict_is_stored_once_and_altered_rows_are_errors(ram_path):
+    """A resumed server lacks some verdicts that the killed server had."""
+    with closing(Store(ram_path, "app")) as store:
+        assert store.keep_verdicts(0, 0, VERDICTS[1:]) == VERDICTS[1:]
+        assert store.keep_verdicts(0, 0, VERDICTS) == VERDICTS
+        assert store.keep_verdicts(0, 1, []) == ()
+        assert store.keep_verdicts(1, 0, VERDICTS[:1]) == VERDICTS[:1]
+        assert store.verdicts(0, 0, 2) == VERDICTS
+        assert store.convicted() == {one.client for one in VERDICTS}
+        store._write(("UPDATE verdicts SET content = content || x'00' WHERE number = 1", ()))
+        with pytest.raises(JournalError):
+            store.verdicts(1, 0, 1)
+    with closing(Store(ram_path, "app")) as store:
+        store._write(("UPDATE verdicts SET client = x'00' WHERE number = 1", ()))
+        with pytest.raises(JournalError):
+            store.convicted()
 
 
 # ---- whom an error leaves out
@@ -293,6 +304,8 @@ def test_in_doubt_are_clients_after_dealer_without_an_explanation():
     assert in_doubt(failed(pairs, check="shares"), set()) == set()
     few = TooFewSurvivors("", phase="", survivors=1, needed=2)
     assert in_doubt(few, set()) == set()
+    few.disputes = tuple(Dispute(*pair) for pair in pairs)
+    assert in_doubt(few, {2}) == {4, 6}
 
 
 @given(st.data())

@@ -41,7 +41,8 @@ def judge(
 
     A verdict is a proof, which the server of an active round makes. It is judged by the
     registry of the round alone, and by no word of the server. The exit status is 2 if the bytes
-    prove nothing.
+    prove nothing, or if clients with this --corrupt reject the parameters. For two clients, or
+    an encoding of an application's own, call secagg.blame.check with the clients' policy.
     """
     with command():
         known = read_registry(registry)

@@ -20,7 +20,7 @@ from nvflare.apis.controller_spec import Task
 from nvflare.apis.shareable import Shareable
 
 from secagg.encoding import FixedPoint
-from secagg.errors import RemoteProtocolError, TooFewSurvivors, Verdict
+from secagg.errors import BudgetSpent, RemoteProtocolError, TooFewSurvivors, Verdict
 from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
 from secagg.flare.link import SiteDesk
@@ -179,7 +179,7 @@ class SecAggFedAvg(SumFedAvg):
         work = self._desk.session.round(params, message, cohort=list(targets))
         try:
             result = self._desk.run(work, self.abort_signal)
-        except (TooFewSurvivors, RemoteProtocolError) as error:
+        except (BudgetSpent, TooFewSurvivors, RemoteProtocolError) as error:
             self._convict(error.verdicts)
             raise
         self._convict(result.verdicts)

@@ -142,6 +142,7 @@ class Courier(Exchanges):
             survivors=error.survivors,
             needed=error.needed,
             verdicts=error.verdicts,
+            disputes=error.disputes,
         )
 
     async def _collect(self, exchange: Exchange, seconds: float) -> None:

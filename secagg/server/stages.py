@@ -50,7 +50,7 @@ class Stage(ABC):
     verdicts : tuple of Verdict
         Proofs against clients that were found until now, in the active variant.
     disputes : tuple of Dispute
-        Complaints that convict nobody, in the active variant from round 3 on.
+        Complaints that convict nobody, in the active variant from the close of round 2 on.
     """
 
     phase: ClassVar[Phase]

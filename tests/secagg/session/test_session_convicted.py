@@ -6,11 +6,21 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from secagg import ClientPolicy, FixedPoint, ParameterError, RoundParams, RoundResult, blame
+from secagg import (
+    BudgetSpent,
+    ClientPolicy,
+    FixedPoint,
+    ParameterError,
+    RoundParams,
+    RoundResult,
+    blame,
+)
+from secagg.privacy import Budget, plan
 from secagg.session import ClientConvicted, RoundBegun, RoundFailed, Session
-from session_party import registry_of, session_of, vector_of
+from session_party import member_options, registry_of, session_of, vector_of
 from spoilt_boxes import spoil_boxes
 
 LIAR = 2
@@ -82,6 +92,25 @@ def test_stored_result_tells_of_its_verdicts_again(params, ram_path, monkeypatch
     (first, told), (again, told_again) = asyncio.run(run()), asyncio.run(run())
     assert first.verdicts == again.verdicts != ()
     assert told == told_again != []
+
+
+async def test_budget_without_room_for_the_next_attempt_keeps_the_verdicts(monkeypatch):
+    planned = plan(5, 4, norm=1, epsilon=4, delta=1e-5, rounds=2, min_survivors=4, bits=20)
+    params = replace(
+        planned.params(threshold=4), modulus_bits=24, security="active", session=b"app"
+    )
+    spoil_boxes(monkeypatch, LIAR, {0})
+    budget = Budget(planned.budget.epsilon / 1.4, planned.budget.delta)
+    options = {"registry": REGISTRY, "policy": NOBODY, "budget": budget}
+    async with session_of(5, **options) as party:
+        for u in range(5):
+            lost = {(0, 0, "unmasking"): "answer"} if u < 2 else None
+            party.join(u, lambda *_: np.full(4, 0.25), lost, **member_options(u, params))
+        with pytest.raises(BudgetSpent) as caught:
+            await party.session.round(params)
+        (verdict,) = caught.value.verdicts
+        assert verdict.client == LIAR
+        assert party.session.convicted == {LIAR}
 
 
 def test_policy_of_a_session_is_a_policy():

@@ -101,6 +101,33 @@ async def test_pairs_stay_if_the_next_attempt_would_lack_members(monkeypatch, li
         assert set(result.disputes) == set(expected)
 
 
+async def test_error_of_dealers_that_fell_silent_has_the_complaints(monkeypatch):
+    """Two dealers of bad boxes for clients 0 and 1 answer no more: six good shares."""
+    lying(monkeypatch, {0: [8, 9], 1: [8, 9]})
+    async with session_of(N, registry=registry_of(PARAMS), attempts=1) as party:
+        party.come(PARAMS, lost={u: {(0, 0, "unmasking"): "answer"} for u in (8, 9)})
+        with pytest.raises(TooFewSurvivors) as caught:
+            await party.session.round(PARAMS)
+    assert set(caught.value.disputes) == {Dispute(v, w) for v in (8, 9) for w in (0, 1)}
+    assert caught.value.verdicts == ()
+
+
+async def test_check60_pairs_are_left_out_after_dealers_fell_silent(monkeypatch):
+    """Client 12 has eight good shares of nine, and the pair has a liar."""
+    lying(monkeypatch, {0: [12], 1: [12]})
+    gone = [10, 11, 12]
+    async with session_of(13, registry=registry_of(WIDE)) as party:
+        party.come(WIDE, lost={u: {(0, 0, "unmasking"): "answer"} for u in gone})
+        result = asyncio.create_task(party.session.round(WIDE))
+        await until(lambda: party.of(RoundFailed) or result.done())
+        for u in gone:
+            party.running[u].cancel()
+            party.come(WIDE, [u])
+        assert set((await result).survivors) == set(range(1, 12))
+        (failed,) = party.of(RoundFailed)
+        assert (failed.phase, failed.left_out) == ("unmasking", (0, 12))
+
+
 async def test_a_convicted_client_is_left_out_of_all_later_sums(monkeypatch):
     """Clients 0 to 2 complain of client 9, which is a verdict: c is 2 of ten clients.
 
@@ -197,6 +224,16 @@ def test_verdicts_are_in_the_folder_with_the_outcome(ram_path: Path, monkeypatch
     assert [one.client for one in found] == [9]
     if not fails:  # a failed round is tried again, unless the program went on
         assert asyncio.run(run(False)) == found
+
+    async def go_on() -> set[int]:
+        """Run the next round in a new process, which does not read the first."""
+        async with session_of(N, registry=registry_of(PARAMS), folder=ram_path) as party:
+            party.session.skip_to(1)
+            assert party.session.convicted == {9}
+            party.come(PARAMS)
+            return set((await party.session.round(PARAMS)).survivors)
+
+    assert asyncio.run(go_on()) == set(range(9))
 
 
 @pytest.mark.parametrize("stored", [False, True])

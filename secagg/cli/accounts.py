@@ -22,6 +22,8 @@ class Account:
     ----------
     called : callable
         Function that returns the name of a client.
+    convicted : collection of int
+        Clients that verdicts of earlier sums name, which no sum takes.
     resumed : bool
         True if an earlier process began the sum.
     stored : bool
@@ -34,6 +36,7 @@ class Account:
     """
 
     called: Callable[[int], str]
+    convicted: Collection[int] = ()
     resumed: bool = False
     stored: bool = False
     attempts: list[Attempted] = field(default_factory=list)
@@ -108,6 +111,8 @@ class Account:
         if reason is not None:
             return reason
         name = self.called(client)
+        if client in self.convicted:
+            return Missing(client=name, why="convicted")
         if client in self._absent:
             return Missing(client=name, why="never came")
         if failed:

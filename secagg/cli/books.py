@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -111,9 +111,9 @@ class Book:
         """Note an event of the sum under way; a hook of the session."""
         self._account(event)
 
-    def begin(self) -> datetime:
-        """Begin the account of a next sum; return the time."""
-        self._account = Account(called)
+    def begin(self, convicted: Collection[int] = ()) -> datetime:
+        """Begin the account of a next sum, without the convicted clients; return the time."""
+        self._account = Account(called, convicted)
         return schedule.now()
 
     def keep(self, number: int, begun: datetime, result: RoundResult) -> Path:

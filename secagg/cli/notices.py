@@ -166,7 +166,10 @@ class Notices(logging.Handler):
             case "Gathering":
                 return f"{self._sum(known['number'])}: {counted(known['present'])} here"
             case "RoundBegun":
-                return f"{self._sum(known['number'])} begins with {known['cohort']:,} {parties}"
+                # vectors of a study differ in length, and so may the suites of its steps
+                suite = f", suite {known['suite']}" if self._study else ""
+                came = f"{known['cohort']:,} {parties}{suite}"
+                return f"{self._sum(known['number'])} begins with {came}"
             case "RoundFinished":
                 took = f"{known['survivors']:,} {parties}, {duration(known['seconds'])}"
                 spent = known.get("epsilon")

@@ -66,7 +66,9 @@ class Missing(Struct, frozen=True, kw_only=True):
     """Registered client that is not in a sum, and why."""
 
     client: str
-    why: Literal["never came", "declined", "dropped out", "rejected", "lost", "not known"]
+    why: Literal[
+        "never came", "declined", "dropped out", "rejected", "convicted", "lost", "not known"
+    ]
     phase: str = ""
     check: str = ""
 

@@ -208,7 +208,7 @@ def serve(
                 # a number that was used up before, or without its helpers, began no round here
                 session.skip_to(number)
                 session.expect_all()
-                begun = book.begin()
+                begun = book.begin(session.convicted)
                 try:
                     result = await _next(sums, session, number, aggregator, 3 * deadline)
                 except (BudgetSpent, TooFewSurvivors, RemoteProtocolError, LinkError) as error:

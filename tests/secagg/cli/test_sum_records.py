@@ -410,6 +410,15 @@ def test_reason_of_a_missing_client_is_that_of_the_events(events, end):
     assert str(missing).endswith(end)
 
 
+def test_convicted_client_of_an_earlier_sum_is_missing_for_that_reason():
+    call_clients(NAMES)
+    account = Account(called, {ESSEN})
+    account(begun(0))
+    for survivors in ({BERN, CORK, DELFT}, ()):
+        found = {one.why for one in account.missing([ESSEN], survivors)}
+        assert found == {"convicted"}
+
+
 def test_kill_between_sum_and_record_is_mended(tmp_path):
     call_clients(NAMES)
     out = tmp_path / "sums"

@@ -5,7 +5,8 @@ Up to c clients deal, complain and answer as they like, and others drop out.
 
 from __future__ import annotations
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
@@ -51,6 +52,18 @@ def lies(n: int, hybrid: bool, apart: set[int]) -> st.SearchStrategy[Lie]:
 @given(st.data())
 @examples(400)
 def test_check59_liars_up_to_c_frame_nobody_and_spoil_no_sum(data: st.DataObject) -> None:
+    check_round(data)
+
+
+@pytest.mark.slow
+@given(st.data())
+@settings(max_examples=20_000)
+def test_check59_liars_of_20_000_rounds_frame_nobody(data: st.DataObject) -> None:
+    check_round(data)
+
+
+def check_round(data: st.DataObject) -> None:
+    """Draw a round with liars, and check whom it names and what it adds up."""
     n, hybrid = data.draw(st.integers(4, 10)), data.draw(st.booleans())
     params = active_params(n, "hybrid" if hybrid else "x25519")
     most = 2 * params.threshold - n - 1

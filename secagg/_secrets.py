@@ -31,8 +31,8 @@ R = TypeVar("R")
 _DROPPED = ("secagg", "numpy")
 """Packages with dropped frames; numpy's functions in Python take the same arrays."""
 
-
 _RESUMABLE = CO_COROUTINE | CO_GENERATOR | CO_ASYNC_GENERATOR
+"""Flags of code whose frame can run on after an error that it raised."""
 
 
 class Confined:

@@ -112,7 +112,7 @@ class Book:
         self._account(event)
 
     def begin(self, convicted: Collection[int] = ()) -> datetime:
-        """Begin the account of a next sum, without the convicted clients; return the time."""
+        """Begin the account of a next sum, which takes no convicted client; return the time."""
         self._account = Account(called, convicted)
         return schedule.now()
 

@@ -168,8 +168,8 @@ class Notices(logging.Handler):
             case "RoundBegun":
                 # vectors of a study differ in length, and so may the suites of its steps
                 suite = f", suite {known['suite']}" if self._study else ""
-                came = f"{known['cohort']:,} {parties}{suite}"
-                return f"{self._sum(known['number'])} begins with {came}"
+                cohort = f"{known['cohort']:,} {parties}{suite}"
+                return f"{self._sum(known['number'])} begins with {cohort}"
             case "RoundFinished":
                 took = f"{known['survivors']:,} {parties}, {duration(known['seconds'])}"
                 spent = known.get("epsilon")

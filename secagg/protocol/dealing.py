@@ -60,7 +60,7 @@ def share_hashes(
     """
     kind = np.array(kinds, np.uint8).reshape(-1, 1)
     pair = id_rows(dealers), id_rows(holders)
-    return digests(beside(len(shares), b"secagg/4 share", kind, session, *pair, shares))
+    return digests(beside(b"secagg/4 share", kind, session, *pair, shares))
 
 
 def leaves(
@@ -92,7 +92,7 @@ def leaves(
     """
     point = np.array(points, "<u4").reshape(-1, 1).view(np.uint8)
     columns = id_rows(dealers), id_rows(holders), point, hashes, checks, boxes
-    return digests(beside(len(hashes), b"secagg/4 leaf", session, *columns))
+    return digests(beside(b"secagg/4 leaf", session, *columns))
 
 
 def dealt_leaves(
@@ -254,4 +254,4 @@ def _signed(label: bytes, session: bytes, signer: int, content: bytes) -> bytes:
 
 def _parents(pairs: U8) -> U8:
     """Return the nodes above pairs of nodes, which stand side by side in rows of 64 bytes."""
-    return digests(beside(len(pairs), _NODE, pairs))
+    return digests(beside(_NODE, pairs))

@@ -194,7 +194,7 @@ def joined(label: bytes, first: int | U64, second: int | U64, *rest: bytes | U8)
 
     Ids take eight bytes each. Bytes, a single id and a single row stand in all rows.
     """
-    return beside(None, label, id_rows(first), id_rows(second), *rest)
+    return beside(label, id_rows(first), id_rows(second), *rest)
 
 
 def id_rows(ids: int | U64) -> U8:
@@ -202,16 +202,12 @@ def id_rows(ids: int | U64) -> U8:
     return np.array(ids, "<u8").reshape(-1, 1).view(np.uint8)
 
 
-def beside(count: int | None, *columns: bytes | U8) -> U8:
-    """Return `count` rows of the columns side by side; bytes or a single row stand in all rows.
-
-    Without `count` there are as many rows as the longest column has.
-    """
+def beside(*columns: bytes | U8) -> U8:
+    """Return the columns side by side; bytes and a single row stand in all rows."""
     arrays = [
         np.frombuffer(c, np.uint8)[np.newaxis] if isinstance(c, bytes) else c for c in columns
     ]
-    if count is None:
-        count = max((len(array) for array in arrays if len(array) != 1), default=1)
+    count = max((len(array) for array in arrays if len(array) != 1), default=1)
     rows = np.empty((count, sum(array.shape[1] for array in arrays)), np.uint8)
     start = 0
     for array in arrays:  # each fills its columns; np.broadcast_to takes longer than the copies

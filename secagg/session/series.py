@@ -159,7 +159,7 @@ class Series:
         data, begun = await run(lambda: store.begin(number, wanted))
         if begun is not None:
             # an attempt under way ends again, with its verdicts
-            ended = begun.attempt + (not begun.params)
+            ended = begun.ended
             self.proofs = await run(lambda: store.verdicts(number, 0, ended))
         if data is None:
             return None, begun
@@ -186,7 +186,7 @@ class Series:
         self, number: int, params: Params, left_out: Set[int], run: Run, begun: Begun | None
     ) -> RoundResult:
         # a member takes part in an attempt once, so a failed attempt keeps its number
-        first = 0 if begun is None else begun.attempt + (not begun.params)
+        first = 0 if begun is None else begun.ended
         attempt = first
         self.desk.declined.clear()
         while True:

@@ -112,7 +112,8 @@ class Session:
         self._thread = Thread()
         self._desk = Desk(name, ids, self._thread, self._hooks, self._clock)
         self._store = None if folder is None else Store(folder, name)
-        self._expenses, convicted = Expenses(budget), set[int]()
+        self._expenses = Expenses(budget)
+        convicted = set[int]()
         if self._store is not None:
             try:
                 with errors_of(self._store.path):

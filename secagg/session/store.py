@@ -57,6 +57,11 @@ class Begun(NamedTuple):
     params: bytes
     cohort: tuple[int, ...]
 
+    @property
+    def ended(self) -> int:
+        """Number of the round's attempts that have ended."""
+        return self.attempt + (not self.params)
+
 
 def program(params: bytes, message: bytes, min_clients: int | None = None) -> bytes:
     """Return the hash that recognises a round when the program runs again."""

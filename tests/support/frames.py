@@ -24,20 +24,15 @@ def errors_behind(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def frames_of(error: BaseException) -> Iterator[FrameType]:
-    """Yield the frames of an error and of all errors behind it, and those frames' callers.
-
-    Frames that still run are left out, with all of their callers.
-    """
-    running = {id(frame) for frame in called_by(sys._getframe())}
+    """Yield the frames of an error and of all errors behind it."""
     for one in errors_behind(error):
         entry = one.__traceback__
         while entry is not None:
             yield entry.tb_frame
-            yield from takewhile(lambda f: id(f) not in running, called_by(entry.tb_frame))
             entry = entry.tb_next
 
 
-def called_by(frame: FrameType | None) -> Iterator[FrameType]:
+def calls(frame: FrameType | None) -> Iterator[FrameType]:
     """Yield a frame, the frame's caller, and so on."""
     while frame is not None:
         yield frame
@@ -47,11 +42,14 @@ def called_by(frame: FrameType | None) -> Iterator[FrameType]:
 def leaks(error: BaseException, secrets: list[bytes], own: str) -> list[str]:
     """Return the places in frames of modules other than `own` from which a secret is reached.
 
-    Secrets are searched in bytes, in arrays, and in ints as their little-endian bytes.
+    Secrets are searched in bytes, in arrays, and in ints as their little-endian bytes. Callers
+    of the frames are searched, too, up to frames that still run.
     """
+    running = {id(frame) for frame in calls(sys._getframe())}
     return [
         f"{frame.f_code.co_qualname}: {name}"
-        for frame in frames_of(error)
+        for last in frames_of(error)
+        for frame in takewhile(lambda one: id(one) not in running, calls(last))
         if frame.f_globals.get("__name__") != own
         for name, value in frame.f_locals.items()
         if any(secret in data for data in bytes_in(value) for secret in secrets)

@@ -28,6 +28,7 @@ from secagg.protocol import (
 )
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import check_registry
+from secagg.protocol.params_bytes import SAME_RELEASE
 from secagg.session import wire
 from secagg.session.completed import Completed
 from secagg.session.exchange import in_thread
@@ -43,9 +44,10 @@ _HINTS = {
     "late": f"; it was slower than the deadline, or {_SHARED}",
     "repeated": f"; it was restarted, or {_SHARED}",
     "unbegun": f"; it was restarted, or {_SHARED}",
+    "version": f"; {SAME_RELEASE}",
 }
-"""Causes for the member's log: of an answer that the server rejects, by the check, and of a
-task of an attempt that this process did not begin."""
+"""Causes or a remedy for the member's log: of an answer that the server rejects, by the check,
+and of a task of an attempt that this process did not begin."""
 
 
 @without_frames

@@ -301,11 +301,12 @@ def test_check51_members_of_an_attempt_train_on_one_message(security):
     assert trained == [b"model"] * 4
 
 
-def test_a_member_that_runs_twice_gets_a_hint_in_its_log(caplog):
+def test_a_rejected_member_gets_a_hint_in_its_log(caplog):
+    """The member runs twice, or is of another version."""
     member = _Member(0, print, None, None, None, None, None, None, None)
-    for check in ("repeated", "late", "size"):
+    for check in ("repeated", "late", "version", "size"):
         member.leave(RemoteProtocolError("", sender=0, phase="p", check=check))
-    assert [bool(record.hint) for record in caplog.records] == [True, True, False]
+    assert [bool(record.hint) for record in caplog.records] == [True, True, True, False]
 
 
 @pytest.mark.parametrize("stored", [False, True])

@@ -109,7 +109,7 @@ def _read(vector: EncryptedVector, key: PrivateKey) -> None:
     try:
         read = key.decrypt_vector(vector)
     except RemoteProtocolError as error:
-        check_rejection(error, "sum", "summands")
+        check_rejection(error, "sum", "summands", "weight")
         return
     most = (vector.added + vector.subtracted) * vector.packing.max_element
     assert int(np.abs(read.integers).max()) <= most

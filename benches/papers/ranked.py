@@ -147,7 +147,7 @@ SETTINGS: Mapping[str, FederatedCF] = {
 PARTS: Mapping[str, FederatedCF] = {
     "λ 2, not centred": _with(copy(CHOSEN).set_params(centred=False)),
     **{f"λ 2, {b} factors in a sum": _with(CHOSEN, block=b) for b in (64, 32, 16, 8, 4)},
-    **{f"λ 2, {bits} fractional bits": _with(CHOSEN, bits=bits) for bits in (32, 8, 6, 4, 2)},
+    **{f"λ 2, {bits} fractional bits": _with(CHOSEN, bits=bits) for bits in (32, 8, 6)},
 }
 
 

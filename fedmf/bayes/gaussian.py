@@ -6,13 +6,13 @@ Equation numbers refer to Salakhutdinov and Mnih 2008 (see `fedmf.bayes`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedmf import _fast
 from fedmf.errors import SettingError
+from fedmf.models.moments import triangle
 
 Floats = NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def draws(triangles: Floats, shifts: Floats, noise: Floats) -> Floats:
     Parameters
     ----------
     triangles
-        float64, shape (n, d(d+1)/2), lower triangles of positive definite Λ; see `lower`
+        float64, shape (n, d(d+1)/2), lower triangles of positive definite Λ, row by row
     shifts : float64, shape (n, d)
     noise : float64, shape (n, d), standard normal numbers; zeros give the means
 
@@ -246,24 +246,3 @@ def _positive(table: Floats) -> Floats:
     if values[0] >= 0:
         return table
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-
-@cache
-def triangle(d: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows and columns of the lower triangle of a (d, d) table, row by row."""
-    a, b = np.tril_indices(d)
-    return a, b
-
-
-def lower(rows: Floats) -> Floats:
-    """Return the lower triangle of x xᵀ for each row x, shape (n, d(d+1)/2), row by row."""
-    a, b = triangle(rows.shape[1])
-    return np.asarray(rows[:, a] * rows[:, b])
-
-
-def symmetric(values: Floats, d: int) -> Floats:
-    """Return the symmetric table (d, d) of a lower triangle, the inverse of `lower`."""
-    a, b = triangle(d)
-    table = np.empty((d, d))
-    table[a, b] = table[b, a] = values
-    return table

@@ -18,6 +18,7 @@ from fedmf.data import Ratings
 from fedmf.data.internal import to_public
 from fedmf.errors import DataError, Diverged
 from fedmf.models.federated import Raters
+from fedmf.models.moments import symmetric
 from fedmf.training.history import RoundRecord, mae, rmse
 from fedmf.training.loop import Counted, Training
 from fedmf.training.schedule import Draw
@@ -108,7 +109,7 @@ class Sweeps(Training[Chain, Sweep]):
         moments, shifts = np.split(table[:m], [-columns.size], axis=1)
         own, end = table[m:].reshape(-1), d * (2 * d + 1)
         unit = np.repeat([1.0, 1 / PROFILE, 1.0], [d, d - 1, 1])
-        whole = gaussian.symmetric(own[:end], 2 * d) * np.outer(unit, unit)  # of y
+        whole = symmetric(own[:end], 2 * d) * np.outer(unit, unit)  # of y
         products, sums, active = whole[:-1, :-1], whole[-1, :-1], max(whole[-1, -1], 1.0)
         count, squares = own[end : end + 4].reshape(2, 2) @ (HIGH, 1.0)
         weighted = moments[:, -columns.size :]  # Σ w z, of which the last is Σ w

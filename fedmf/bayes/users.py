@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from fedmf import _fast
 from fedmf.aggregate.vectors import Rows
-from fedmf.bayes.gaussian import Floats, check_solved, draw_weight, lower
+from fedmf.bayes.gaussian import Floats, check_solved, draw_weight
 from fedmf.bayes.sample import Chain
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
+from fedmf.models.moments import lower
 from fedmf.training.schedule import Draw
 from fedmf.training.steps import LocalSteps
 

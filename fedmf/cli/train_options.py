@@ -86,8 +86,8 @@ Seed = Annotated[int | None, option("The seed of the split and of the training."
 SplitOption = Annotated[
     SplitName | None,
     option(
-        "The test part: 20 % at random, the last 20 % of all by time, each user's last "
-        f"{LAST} ratings, or an official fold of ml-100k.",
+        f"The test part: 20 % at random, each user's last {LAST} ratings, the last 20 % of all "
+        "by time, or an official fold of ml-100k.",
         "random",
     ),
 ]

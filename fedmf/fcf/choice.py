@@ -51,11 +51,8 @@ def choose(
     are aborted, up to as many trainings as a fit has rounds. Other errors are the same as in
     the fit. Ctrl-C ends the choice, and nothing is chosen.
     """
-    parts, one, records = (
-        user_split(train, HELD, system.seed),
-        copy(system),
-        list[RoundRecord](),
-    )
+    parts = user_split(train, HELD, system.seed)
+    one, records = copy(system), list[RoundRecord]()
     one._session, chosen = f"{system._session} choice", copy(system)
     chosen.model = copy(system.model).set_params(reg=POPULAR)
     try:

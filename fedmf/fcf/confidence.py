@@ -224,24 +224,6 @@ def tuned(k: int = 64) -> Implicit:
     return Implicit(k=k, alpha=5.0, reg=None, power=0.5, centred=True)
 
 
-def packed_products(vectors: Floats) -> Floats:
-    """Return the upper triangle of x xᵀ for each row x of `vectors`, shape (n, k).
-
-    The result has the shape (n, k(k+1)/2).
-    """
-    first, second = np.triu_indices(vectors.shape[1])
-    return np.asarray(vectors[:, first] * vectors[:, second])
-
-
-def symmetric(packed: Floats, k: int) -> Floats:
-    """Return symmetric tables (n, k, k) from their upper triangles, shape (n, k(k+1)/2)."""
-    first, second = np.triu_indices(k)
-    tables = np.empty((len(packed), k, k))
-    tables[:, first, second] = packed
-    tables[:, second, first] = packed
-    return tables
-
-
 def solve(fixed: Floats, rated: Rated, reg: ArrayLike, centre: ArrayLike = 0.0) -> Floats:
     """Return the exact X for a fixed Y (eq. 7), or for confidences by items Y for X (eq. 9).
 

@@ -26,9 +26,10 @@ from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.fcf.choice import EPOCHS, MOST, REGS, choose
-from fedmf.fcf.confidence import Confidence, Implicit, packed_products, symmetric
+from fedmf.fcf.confidence import Confidence, Implicit
 from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
 from fedmf.models.federated import Raters
+from fedmf.models.moments import lower, solved, symmetric
 from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training.history import RoundRecord
 from fedmf.training.schedule import Callbacks, Summing
@@ -115,9 +116,9 @@ class _Moments(LocalSteps):
     """Users' summands of a Newton step along the first b factors of each y_i, 1 ≤ b ≤ k.
 
     A user's table has rows of b(b+1)/2 + b + 1 numbers. With z the first b numbers of x, row
-    i < m is the upper triangle of (c − 1) z zᵀ, then ((c − 1) x·y − c p) z, then c − 1, of item
+    i < m is the lower triangle of (c − 1) z zᵀ, then ((c − 1) x·y − c p) z, then c − 1, of item
     i. The server computes the λ of each item from the sum of the last. The rows from m on are
-    the upper triangle of x xᵀ, x, and zeros, read as one vector.
+    the lower triangle of x xᵀ, x, and zeros, read as one vector.
     """
 
     def __init__(self, state: XY, confidence: Confidence, block: int) -> None:
@@ -135,10 +136,10 @@ class _Moments(LocalSteps):
         scores = (mine[row] * self._state.y[items]).sum(axis=1, keepdims=True)
         error = excess * scores - self._confidence.weighted[rated, None]
         part = mine[:, : self._block]
-        own = np.hstack((excess * packed_products(part)[row], error * part[row], excess))
+        own = np.hstack((excess * lower(part)[row], error * part[row], excess))
         n_rows, width = self.shape
         rest = np.zeros((len(mine), self._whole * width))
-        whole = np.hstack((packed_products(mine), mine))
+        whole = np.hstack((lower(mine), mine))
         rest[:, : whole.shape[1]] = whole
         last = np.arange(n_rows - self._whole, n_rows, dtype=np.int32)
         values = np.vstack((own, rest.reshape(-1, width)))
@@ -166,14 +167,16 @@ class _Alternating(ImplicitTraining[_Moments]):
         products, towards = b * (b + 1) // 2, b * (b + 1) // 2 + b
         # after the items' moments, the products and the sum of all users' factors
         rest, n_whole = sums[m:].reshape(-1), k * (k + 1) // 2
-        gram = symmetric(rest[None, :n_whole], k)[0]
-        penalty = self.model.penalty(sums[:m, -1])[:, None]
-        normal = symmetric(sums[:m, :products], b) + gram[:b, :b]
-        normal += penalty[:, :, None] * np.eye(b)
-        slope = sums[:m, products:towards] + state.y @ gram[:, :b] + penalty * state.y[:, :b]
-        y = state.y.copy()
-        y[:, :b] -= np.linalg.solve(normal, slope[:, :, None])[:, :, 0]
-        y[sums[:m, -1] <= 0] = 0.0  # items without raters
+        gram = symmetric(rest[:n_whole], k)
+        # only of items with raters: the λ of all others may be less than the rounding
+        rated = sums[:m, -1] > 0
+        own, y = sums[:m][rated], np.where(rated[:, None], state.y, 0.0)
+        penalty = self.model.penalty(own[:, -1])
+        normal = symmetric(own[:, :products], b) + gram[:b, :b]
+        normal += np.multiply.outer(penalty, np.eye(b))
+        slope = own[:, products:towards] + y[rated] @ gram[:, :b]
+        slope += penalty[:, None] * y[rated, :b]
+        y[rated, :b] -= solved(normal, slope, self.model.reg or 0.0, penalty)
         centre = rest[n_whole : n_whole + k] / self.ratings.n_users * self.model.centred
         if b < k:  # the next sum is of the next factors, whose order has no meaning
             y, centre = np.roll(y, -b, axis=1), np.roll(centre, -b)

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
-from fedmf.errors import SettingError
 from fedmf.models.federated import Floats, Raters
 from fedmf.models.mf import WIDE, FedMF
+from fedmf.models.moments import lower, solved, symmetric, triangle
 from fedmf.settings import Count, NotNegative, Positive, Settings
 
 
@@ -103,13 +103,12 @@ class FedALS(Settings):
         A row is the lower triangle of p_u p_uᵀ + λ I, row by row, and then r_ui p_u + λ q₀.
         """
         p = self.find_users(q, p, block)
-        a, b = np.tril_indices(self.k)
-        moments = p[:, a] * p[:, b] + self.reg * (a == b)
+        moments = lower(p) + self.reg * np.equal(*triangle(self.k))
         user = np.repeat(np.arange(block.users.size), block.counts)
         sent = np.empty((block.items.size, self.width))
-        sent[:, : a.size] = moments[user]
-        sent[:, a.size :] = block.values[:, None] * p[user]
-        sent[:, a.size :] += self.reg * self._users.centre
+        sent[:, : -self.k] = moments[user]
+        sent[:, -self.k :] = block.values[:, None] * p[user]
+        sent[:, -self.k :] += self.reg * self._users.centre
         sent[~trained[block.items]] = 0.0
         return p, Rows(block.items, sent, q.shape[0])
 
@@ -119,19 +118,8 @@ class FedALS(Settings):
         Items without moments keep their factors. `raters` is unused, as the moments contain λ.
         Raises SettingError if λ is smaller than the rounding or noise of the moments.
         """
-        a, b = np.tril_indices(self.k)
         seen = np.flatnonzero(total.any(axis=1))
-        normal = np.empty((seen.size, self.k, self.k))
-        normal[:, a, b] = normal[:, b, a] = total[seen, : a.size]
+        sums, k = total[seen], self.k
         moved = q.copy()
-        try:
-            # The eigenvalues of exact sums Σ (p pᵀ + λ I) are λ or more. Rounding or noise may
-            # take half of λ, no more.
-            np.linalg.cholesky(normal - self.reg / 2 * np.eye(self.k))
-            moved[seen] = np.linalg.solve(normal, total[seen, a.size :, None])[:, :, 0]
-        except np.linalg.LinAlgError as error:
-            raise SettingError(
-                f"reg = {self.reg} is below the rounding or noise of the moments: raise it, or "
-                "fractional_bits of the aggregation"
-            ) from error
+        moved[seen] = solved(symmetric(sums[:, :-k], k), sums[:, -k:], self.reg, self.reg)
         return moved

@@ -160,25 +160,6 @@ class FedMF(Settings):
             p[u, fixed:] += _shortest(rated[:, fixed:], block.values[row] - expected)
         return p
 
-    def local_step(
-        self,
-        q: Floats,
-        p_u: Floats,
-        items: NDArray[np.int32],
-        values: Floats,
-        trained: NDArray[np.bool_],
-    ) -> tuple[Floats, Rows]:
-        """Compute one user's new factors and message in a round; see `local_steps`.
-
-        Parameters
-        ----------
-        q, trained : see `FederatedModel.local_steps`
-        p_u : float64, shape (k,), the user's factors
-        items, values : shape (n_u,), the user's rated items and their ratings
-        """
-        p, rows = self.local_steps(q, p_u[None], Block.of_one(items, values), trained)
-        return p[0], rows
-
     def local_steps(
         self, q: Floats, p: Floats, block: Block, trained: NDArray[np.bool_]
     ) -> tuple[Floats, Rows]:

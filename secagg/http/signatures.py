@@ -132,7 +132,7 @@ def verify(
     signature = _SIGNATURE.fullmatch(known["signature"])
     common = method in _METHODS and _DIGEST.fullmatch(digest)
     if not (common and place and stated and signature):
-        why = "it has another form than docs/deployment.md states"
+        why = "it has another form than docs/http-binding.md states"
         raise _wrong(f"{why}; run one release of secagg on both sides")
     created, client, expires = map(int, stated.group(2, 3, 4))
     now = time.time()

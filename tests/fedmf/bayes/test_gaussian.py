@@ -7,6 +7,7 @@ from fedmf.bayes import gaussian
 from fedmf.bayes.users import user_draws
 from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
+from fedmf.models.moments import triangle
 
 NONE = gaussian.Link.none(0, 2)
 
@@ -17,20 +18,12 @@ def rng():
     return np.random.default_rng(5)
 
 
-def test_triangles_are_inverted(rng):
-    rows = rng.normal(size=(7, 4))
-    assert gaussian.lower(rows).shape == (7, 10)
-    np.testing.assert_allclose(
-        gaussian.symmetric(gaussian.lower(rows)[2], 4), np.outer(rows[2], rows[2])
-    )
-
-
 def test_draws_have_the_mean_and_covariance_of_the_conditional(rng):
     root = rng.normal(size=(3, 3))
     precision = root @ root.T + np.eye(3)
     shift = np.array([1.0, -2.0, 0.5])
     n = 40_000
-    own = precision[gaussian.triangle(3)][None]
+    own = precision[triangle(3)][None]
     drawn = gaussian.draws(
         np.tile(own, (n, 1)), np.tile(shift, (n, 1)), rng.normal(size=(n, 3))
     )

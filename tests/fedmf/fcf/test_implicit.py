@@ -307,3 +307,11 @@ def test_fit_with_every_sum_aborted_raises(system, counted):
         model.fit(simulate_views(40, 32, seed=1))
     assert not hasattr(model, "model_")
     assert len(model.aggregation.calls) == (3 if not counted else 31 if system is FCF else 4)
+
+
+def test_sums_too_coarse_for_the_penalty_raise():
+    """Rounding may take less than half of λ; the factors would be noise."""
+    model, ratings = Implicit(k=8, reg=1.0), simulate_views(400, 32, seed=1)
+    with pytest.raises(SettingError, match=r"reg = 1\.0 .*fractional_bits"):
+        FederatedCF(model, PlainSum(clip=256.0, fractional_bits=4)).fit(ratings)
+    FederatedCF(model, PlainSum(clip=256.0, fractional_bits=12)).fit(ratings)

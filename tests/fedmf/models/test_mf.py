@@ -7,6 +7,7 @@ from fedmf.data import load
 from fedmf.errors import SettingError
 from fedmf.models import FedMF
 from fedmf.models.federated import Raters
+from own_step import own_step
 
 TWO = np.array([True, True])
 ZERO = FedMF(k=2, reg=0.0, start="zero-mean")
@@ -30,7 +31,7 @@ def test_paper_step_with_biases_is_as_by_hand():
     )
     q, p_u = np.array([[1.0, 2.0, 1.0]]), np.ones(3)
     item, trained = np.array([0], dtype=np.int32), np.array([True])
-    p_u, rows = model.local_step(q, p_u, item, np.array([5.0]), trained)
+    p_u, rows = own_step(model, q, p_u, item, np.array([5.0]), trained)
     np.testing.assert_allclose(p_u, [1.0, 1.15, 1.05])
     np.testing.assert_allclose(rows.dense(), [-0.15, 0.2525])
     moved = model.server_step(q, rows.dense().reshape(1, 2), None)
@@ -43,7 +44,7 @@ def test_ridge_with_biases_is_ridge_with_an_intercept(seed, n_u, reg):
     q, p_u, items, values = small(seed, n_u, k=5)
     q[:, 4], p_u[0] = 1.0, 1.0
     model = FedMF(k=3, reg=reg, biases=True, mean=3.0)
-    found, _ = model.local_step(q, p_u, items, values, np.ones(7, dtype=bool))
+    found, _ = own_step(model, q, p_u, items, values, np.ones(7, dtype=bool))
     start = np.array([1.0, 1.0, 1.0, 0.0])  # the bias of the user shrinks to 0
     design = np.vstack((q[items, 1:], np.sqrt(reg * n_u) * np.eye(4)))
     targets = np.concatenate((values - q[items, 0] - q[items, 1:] @ start, np.zeros(4)))
@@ -70,7 +71,7 @@ def test_gradients_are_those_of_the_loss(seed, start):
     for j, unit in enumerate(np.eye(3) * h):
         numeric[j] = loss(model, q, p_u + unit, items, values)
         numeric[j] -= loss(model, q, p_u - unit, items, values)
-    moved, rows = model.local_step(q, p_u, items, values, np.ones(7, dtype=bool))
+    moved, rows = own_step(model, q, p_u, items, values, np.ones(7, dtype=bool))
     np.testing.assert_allclose(moved, p_u - 0.01 * numeric / (2 * h), atol=1e-6)
     for index in np.ndindex(q.shape):
         shifted = np.zeros_like(q)
@@ -88,7 +89,7 @@ def test_ridge_solves_the_normal_equations(seed, n_u):
         (FedMF(k=3, reg=0.3, mean=2.7), np.sqrt(0.9)),
         (FedMF(k=3, reg=0.3, start="zero-mean"), 0.0),
     ):
-        solved, _ = model.local_step(q, p_u, items, values, np.ones(7, dtype=bool))
+        solved, _ = own_step(model, q, p_u, items, values, np.ones(7, dtype=bool))
         left = q[items].T @ q[items] @ solved + 0.3 * n_u * (solved - centre)
         np.testing.assert_allclose(left, q[items].T @ values, atol=1e-9)
 
@@ -97,7 +98,7 @@ def test_ridge_without_penalty_and_few_ratings_still_solves():
     """Ridge without regularisation and too few ratings still solves."""
     q, items = np.array([[1.0, 0.0]]), np.zeros(1, dtype=np.int32)
     for model, meant in ((FedMF(k=2, reg=0.0, mean=2.0), 1.0), (ZERO, 0.0)):
-        solved, _ = model.local_step(q, np.zeros(2), items, np.array([3.0]), TWO[:1])
+        solved, _ = own_step(model, q, np.zeros(2), items, np.array([3.0]), TWO[:1])
         np.testing.assert_allclose(solved, [3.0, meant])
 
 
@@ -127,7 +128,7 @@ def test_user_without_ratings_keeps_factors_and_sends_zeros(update):
     q, p_u, _, _ = small(0)
     nothing = np.array([], dtype=np.int32)
     model = FedMF(k=3, update=update)
-    moved, rows = model.local_step(q, p_u, nothing, np.array([]), np.ones(7, dtype=bool))
+    moved, rows = own_step(model, q, p_u, nothing, np.array([]), np.ones(7, dtype=bool))
     np.testing.assert_array_equal(moved, p_u)
     np.testing.assert_array_equal(rows.dense(), np.zeros(21))
 
@@ -139,7 +140,7 @@ def test_check31_items_with_few_raters_send_zeros():
     model = FedMF(k=3, min_raters=3)
     trained = model.trained_items(raters, 7)
     assert trained.tolist() == [False, False, False, True, True, True, False]
-    _, rows = model.local_step(q, p_u, items, values, trained)
+    _, rows = own_step(model, q, p_u, items, values, trained)
     sent = rows.dense().reshape(7, 3)
     assert (sent[~trained] == 0).all()
     assert (sent[trained] != 0).all()
@@ -186,6 +187,6 @@ def test_users_with_infinite_solutions_have_no_factors(capfd):
     for q in (np.full((2, 2), np.inf), np.array([[np.nan, 1.0], [1.0, 1.0]])):
         with np.errstate(all="ignore"):  # as the trainer has it; compiled steps warn of nothing
             items = np.arange(2, dtype=np.int32)
-            found, _ = FedMF(k=2).local_step(q, np.ones(2), items, np.ones(2), TWO)
+            found, _ = own_step(FedMF(k=2), q, np.ones(2), items, np.ones(2), TWO)
         assert np.isnan(found).all()
     assert capfd.readouterr() == ("", "")

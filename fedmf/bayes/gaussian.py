@@ -88,9 +88,8 @@ def draws(triangles: Floats, shifts: Floats, noise: Floats) -> Floats:
         sums, or many rounds that lack most of the users.
     """
     n, d = shifts.shape
-    a, b = triangle(d)
     tables = np.zeros((n, d + 1, d))
-    tables[:, a, b] = triangles
+    tables[:, *triangle(d)] = triangles
     tables[:, -1] = shifts
     found = np.empty((n, d))
     check_solved(_fast.draw(tables, noise, found))

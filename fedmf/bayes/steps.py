@@ -18,7 +18,7 @@ from fedmf.data import Ratings
 from fedmf.data.internal import to_public
 from fedmf.errors import DataError, Diverged
 from fedmf.models.federated import Raters
-from fedmf.models.moments import symmetric
+from fedmf.models.moments import lower, symmetric
 from fedmf.training.history import RoundRecord, mae, rmse
 from fedmf.training.loop import Counted, Training
 from fedmf.training.schedule import Draw
@@ -107,8 +107,10 @@ class Sweeps(Training[Chain, Sweep]):
         n, columns = float(self.ratings.n_users), steps.columns
         table = total.sum.reshape(steps.shape) * (UNIT * n / len(total.survivors))
         moments, shifts = np.split(table[:m], [-columns.size], axis=1)
+        z = steps.units[None, columns]
+        moments, shifts = moments * lower(z), shifts * z
         own, end = table[m:].reshape(-1), d * (2 * d + 1)
-        unit = np.repeat([1.0, 1 / PROFILE, 1.0], [d, d - 1, 1])
+        unit = np.concatenate((steps.units, np.full(d - 1, 1 / PROFILE), [1.0]))
         whole = symmetric(own[:end], 2 * d) * np.outer(unit, unit)  # of y
         products, sums, active = whole[:-1, :-1], whole[-1, :-1], max(whole[-1, -1], 1.0)
         count, squares = own[end : end + 4].reshape(2, 2) @ (HIGH, 1.0)

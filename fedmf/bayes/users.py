@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fedmf import _fast
 from fedmf.aggregate.vectors import Rows
-from fedmf.bayes.gaussian import Floats, check_solved, draw_weight
+from fedmf.bayes.gaussian import Floats, Prior, check_solved, draw_weight
 from fedmf.bayes.sample import Chain
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
@@ -32,7 +32,7 @@ class Sweep(LocalSteps):
     message has a row for each rated item: the lower triangle of w z zᵀ, and w z e. Let y =
     (p_u, b_u, 4 g_u, 1) of the user, or 0 without a rating, as such a draw tells nothing of the
     prior. A few more rows have the lower triangle of y yᵀ, the number of ratings and Σ w e²,
-    and then zeros. All numbers are divided by `UNIT`.
+    and then zeros. In z and y, p_u is divided by `units`; all numbers are divided by `UNIT`.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Sweep(LocalSteps):
         shape = message_shape(ratings.n_items, chain.items.shape[1] - 1, columns.size - 1)
         super().__init__(ratings, shape)
         self.chain, self.mean, self._seed, self._profiles = chain, mean, seed, profiles
-        self.columns = columns
+        self.columns, self.units = columns, _units(chain.user_prior)
 
     @cached_property
     def drawn(self) -> tuple[Floats, Floats]:
@@ -83,12 +83,12 @@ class Sweep(LocalSteps):
         sent = np.empty((errors.size + (rows - m) * len(users), width))
         rated, own = sent[: errors.size], sent[errors.size :].reshape(len(users), -1)
         whose = np.repeat(np.arange(len(users)), block.counts)
-        z = _extended(users)[:, self.columns]
+        z = (_extended(users) / self.units)[:, self.columns]
         moments = weights[:, None] / UNIT * np.concatenate((lower(z), z), axis=1)
         np.take(moments, whose, axis=0, out=rated, mode="clip")  # writes without a buffer
         rated[:, -self.columns.size :] *= errors[:, None]
         own_profiles = PROFILE * self._profiles[block.users]
-        y = np.column_stack((users, own_profiles, np.ones(len(users))))
+        y = np.column_stack((users / self.units, own_profiles, np.ones(len(users))))
         y *= (block.counts > 0)[:, None]
         squares = weights * np.bincount(whose, errors * errors, len(users))
         whole, rest = np.divmod(np.column_stack((block.counts, squares)) / UNIT, 1.0)
@@ -113,6 +113,17 @@ def _extended(users: Floats) -> Floats:
     rows = users.copy()
     rows[:, -1] = 1.0
     return rows
+
+
+def _units(prior: Prior) -> Floats:
+    """Return the units of (p_u, b_u): powers of two, not below the prior's root mean square.
+
+    The ratings determine only the products of users' and items' factors. In a long chain of
+    blocks the users' factors can grow as the items' shrink, and with them the moments.
+    """
+    size = np.sqrt(prior.mean**2 + np.diagonal(np.linalg.inv(prior.precision)))
+    units = np.exp2(np.ceil(np.log2(np.maximum(size, 1.0))))
+    return np.append(units[:-1], 1.0)  # z has 1 in the place of b_u
 
 
 def message_shape(m: int, k: int, block: int) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from fedmf.data.checks import check_parts
 from fedmf.ease import shallow
 from fedmf.ease.weights import ItemWeights
 from fedmf.models.estimator import not_continued
+from fedmf.models.moments import symmetric
 from fedmf.models.recommender import all_users
 from fedmf.settings import Count, Positive
 from fedmf.training.history import History, RoundRecord
@@ -133,7 +134,7 @@ class DPEase(Private):
             largest = np.argsort(-totals, kind="stable")[: self.items]
             kept, part = np.sort(largest).astype(np.int32), 1 - ITEMS
         column = summed(_triangles(train, kept, part))
-        self.gram_ = shallow.from_triangle(column, kept.size)
+        self.gram_ = symmetric(column, kept.size)
         last = records[-1]
         self.sigma_ = noisy.deviation(last.survivors, last.cohort)
         reg = float(self.reg or REG * self.sigma_ * np.sqrt(kept.size))

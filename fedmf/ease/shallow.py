@@ -24,7 +24,7 @@ def marks(items: Numbers, n_items: int, norm: float) -> Rows:
 
 
 def triangle(places: Numbers, m: int, norm: float) -> Rows:
-    """Return the upper triangle of a user's x xᵀ, row by row, as one column.
+    """Return the lower triangle of a user's x xᵀ, row by row, as one column.
 
     A cell off the diagonal is sent once. So n items have n (n + 1) / 2 cells of the same value.
     For large n the norm of the triangle is 1/√2 of the norm of the full table. So the bound
@@ -36,17 +36,9 @@ def triangle(places: Numbers, m: int, norm: float) -> Rows:
     m : int, number of kept items
     norm : float, L2 norm of the column if n > 0
     """
-    first, second = np.triu_indices(places.size)
-    i, j = places[first].astype(np.int64), places[second].astype(np.int64)
-    cells = i * m - i * (i - 1) // 2 + (j - i)
+    i, j = (places[ends].astype(np.int64) for ends in np.tril_indices(places.size))
+    cells = i * (i + 1) // 2 + j
     return _alike(cells.astype(np.int32), m * (m + 1) // 2, norm)
-
-
-def from_triangle(column: Floats, m: int) -> Floats:
-    """Return the symmetric table, shape (m, m), of an upper triangle given row by row."""
-    table = np.zeros((m, m))
-    table[np.triu_indices(m)] = column
-    return table + np.triu(table, 1).T
 
 
 def denoised(gram: Floats, sigma: float) -> Floats:

@@ -107,8 +107,7 @@ class FedALS(Settings):
         user = np.repeat(np.arange(block.users.size), block.counts)
         sent = np.empty((block.items.size, self.width))
         sent[:, : -self.k] = moments[user]
-        sent[:, -self.k :] = block.values[:, None] * p[user]
-        sent[:, -self.k :] += self.reg * self._users.centre
+        sent[:, -self.k :] = block.values[:, None] * p[user] + self.reg * self._users.centre
         sent[~trained[block.items]] = 0.0
         return p, Rows(block.items, sent, q.shape[0])
 

@@ -7,7 +7,7 @@ import pytest
 
 from fedmf import FedBPMF, PlainSum
 from fedmf.aggregate import FloatSum
-from fedmf.bayes import gaussian
+from fedmf.bayes import gaussian, users
 from fedmf.bayes.bpmf import BLOCK, LARGE
 from fedmf.bayes.sample import Chain
 from fedmf.bayes.steps import Sweeps
@@ -195,3 +195,19 @@ def test_server_has_the_sums_of_the_users_moments(monkeypatch):
     assert n == pytest.approx(12)
     np.testing.assert_allclose(total, y.sum(axis=0))
     np.testing.assert_allclose(products, y.T @ y)
+
+
+def test_moments_of_large_factors_fit_the_clip(monkeypatch):
+    """In a long chain of blocks users' factors may grow; messages are in the prior's units."""
+    chain = from_priors(np.random.default_rng(1), 12, 9)
+    wide = gaussian.Prior(np.full(D, 3.0), np.diag([1e-3, 1e-3, 1.0, 1.0]))
+    chain = replace(chain, user_prior=wide, items=chain.items / 1000)
+    training, found = sweeps(RATINGS, 2), []
+    for units in (users._units, lambda prior: np.ones(D)):
+        monkeypatch.setattr(users, "_units", units)
+        steps = training.local_steps(chain, None)
+        largest = np.abs(summed(steps).sum).max() / 12
+        found.append((largest, training.server_step(chain, steps, summed(steps)).items))
+    (small, items), (large, plain) = found
+    assert small < 16 < large
+    np.testing.assert_allclose(items, plain, rtol=1e-9)

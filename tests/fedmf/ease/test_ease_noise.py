@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from fedmf.aggregate.noisy import NoisySum
 from fedmf.aggregate.vectors import Vectors
-from fedmf.ease.shallow import closed_form, denoised, from_triangle, marks, triangle
+from fedmf.ease.shallow import closed_form, denoised, marks, triangle
+from fedmf.models.moments import symmetric
 from watched_sum import Kept
 
 SCALE = 2.0**16
@@ -39,7 +40,7 @@ def test_triangle_is_that_of_the_outer_product():
     x = np.zeros(5)
     x[PLACES] = 1
     column = triangle(PLACES, 5, 1.0).dense()
-    np.testing.assert_allclose(from_triangle(column, 5), np.outer(x, x) / np.sqrt(6))
+    np.testing.assert_allclose(symmetric(column, 5), np.outer(x, x) / np.sqrt(6))
 
 
 def test_marks_are_the_rated_items():

@@ -155,7 +155,8 @@ test-oldest test-newest: $(READY)
 	    --config-settings editable_mode=compat -e build/$@/copy
 	cd build/$@/copy && ../venv/bin/pytest -q -n auto --maxprocesses 4 --dist worksteal $(SMALL) $(WARN)
 
-# wheel and sdist, built in two folders at two times, are the same bytes; dist/ has them
+# wheel and sdist, built in two folders at two times, are the same bytes; dist/ has them, and an index
+# would show their README
 reproducible: $(READY)
 	rm -rf build/reproducible dist
 	for folder in one another/folder; do \
@@ -165,6 +166,7 @@ reproducible: $(READY)
 	done
 	diff -r build/reproducible/one.dist build/reproducible/another/folder.dist
 	cp -r build/reproducible/one.dist dist && cd dist && sha256sum *.whl *.tar.gz
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
 
 # dist/sbom.json, CycloneDX: the wheel, its compiled parts and all it depends on, as locked
 sbom: reproducible

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 from packaging.version import Version
@@ -22,6 +23,9 @@ def test_version_fits_the_changelog() -> None:
     assert developed if newest == "Unreleased" else secagg.__version__ == newest
 
 
-def test_version_is_the_same_everywhere() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["version"] == secagg.__version__ == fedmf.__version__
+def test_version_stands_in_one_place() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    whole = tomllib.loads(text)
+    assert whole["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "secagg.__version__"}
+    assert fedmf.__version__ == secagg.__version__ == version("secagg")
+    assert secagg.__version__ not in text + (ROOT / "CITATION.cff").read_text(encoding="utf-8")

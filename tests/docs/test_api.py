@@ -104,7 +104,7 @@ def definition(path: str, found: object, now: dict[str, griffe.Module]) -> griff
 
 
 def _kept(kind: object, member: str) -> bool:
-    """Whether an attribute is set elsewhere today, or a former name that warns."""
+    """Return True for an attribute that is set elsewhere today, or a former name that warns."""
     if not inspect.isclass(kind):
         return False
     annotated = any(member in inspect.get_annotations(base) for base in kind.__mro__)

@@ -20,8 +20,9 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "accessible",  # this one and the next two are in _ext
+    "accessible",  # this and the next three are in _ext
     "reference",
+    "results",
     "state_diagram",
 ]
 exclude_patterns = ["_build"]

@@ -50,9 +50,9 @@ def reproduce(
     out: Annotated[
         Path,
         typer.Option(
-            help="The folder for results.md, results.json, the pictures (SVG), and every run. "
-            "A run in it, of the same sources and data, is not repeated. results.md and "
-            "results.json have the tables of this call only."
+            help="The folder for results.json with the tables of this call, for every run, and "
+            "for results/, the tables and pictures of docs/results. A run in it, of the same "
+            "sources and data, is not repeated."
         ),
     ] = Path("runs/results"),
     quick: Annotated[

@@ -1,10 +1,11 @@
-"""Output of results: tables on the terminal, results.md with pictures, and results.json."""
+"""Output of results: tables on the terminal and for docs/results.md, and results.json."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -150,38 +151,41 @@ def _met(result: TableResult, row: RowResult) -> Cell:
     return (Strong(named) if missed else named) if verdicts else None
 
 
-def markdown(report: Report, pictures: Mapping[str, Mapping[str, str]]) -> str:
-    """Return results.md; `pictures` has file names and descriptions, by the table's key."""
-    parts = [
-        "# Results",
-        "Measured by `python -m benches.papers`: the mean over the runs ± their standard "
-        "deviation, beside the figures of the papers. Run n has seed n − 1, which decides the "
-        "split and all random draws.",
-    ]
-    if report.quick:
-        parts.append(f"**{QUICK}**")
-    elif verdicts := report.verdicts:
-        missed = [" / ".join(place) for place, reached in verdicts.items() if not reached]
-        met = f"{len(verdicts) - len(missed)} of {len(verdicts)} targets met"
-        listed = "".join(f"\n- {one}" for one in missed)
-        parts.append(f"**{met}{'; missed:' if missed else '.'}**{listed}")
+def shown(
+    report: Report, result: TableResult, pictures: Sequence[Mapping[str, str]]
+) -> dict[str, object]:
+    """Return the table as docs/results.md shows it, with texts in Markdown as cells.
+
+    `pictures` have a `file` and a `text` each. "met" is a number, "missed" has the names of row
+    and target.
+    """
+    heads, _, *rows = (
+        [cell.strip() for cell in line[2:-2].split(" | ")]
+        for line in kit.as_markdown(replace(grid(result), notes=())).splitlines()
+    )
+    verdicts = {
+        f"{row} / {aim}": met
+        for (key, row, aim), met in report.verdicts.items()
+        if key == result.table.key
+    }
     quick = " --quick" if report.quick else ""
-    for result in report.tables:
-        table = result.table
-        parts += [
-            f"## {table.title}",
-            f"`python -m benches.papers --table {table.key} --seeds {report.seeds}{quick}`",
-            kit.as_markdown(grid(result)),
-            table.note,
-            *(f"![{text}]({name})" for name, text in pictures.get(table.key, {}).items()),
-            _origin(result),
-        ]
-    parts += [f"Table {key} is left out: {why}" for key, why in report.missing.items()]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return {
+        "title": result.table.title,
+        "command": "python -m benches.papers "
+        f"--table {result.table.key} --seeds {report.seeds}{quick}",
+        "columns": heads,
+        "rows": rows,
+        "remarks": remarks(result),
+        "note": result.table.note,
+        "pictures": pictures,
+        "origin": _origin(result),
+        "met": sum(verdicts.values()),
+        "missed": [aim for aim, met in verdicts.items() if not met],
+    }
 
 
 def _origin(result: TableResult) -> str:
-    """Return a line with dates, digests of sources and data, and machines of the runs."""
+    """Return a text with dates, digests of sources and data, and machines of the runs."""
     records = [record for row in result.rows for record in row.records]
     if not records:
         return ""
@@ -197,7 +201,7 @@ def _origin(result: TableResult) -> str:
         for machine, runs in machines.items()
     )
     states = ", ".join(sorted({record.state for record in records}))
-    return f"<sub>{when}; sources and data {states}; {counted}</sub>"
+    return f"{when}; sources and data {states}; {counted}"
 
 
 def document(report: Report) -> dict[str, object]:
@@ -238,20 +242,20 @@ def _row(of: TableResult, result: RowResult) -> dict[str, object]:
 
 
 def write(report: Report, folder: Path) -> None:
-    """Write results.md, results.json, and the pictures in "results/" to copy beside them."""
-    pictures: dict[str, dict[str, str]] = {}
+    """Write results.json, and in "results/" each table and its pictures, to copy to docs/."""
     try:
         (folder / "results").mkdir(parents=True, exist_ok=True)
         replace_file(folder / "results.json", f"{kit.as_json(document(report))}\n")
-        try:
-            for result in report.tables:
+        for result in report.tables:
+            key, drawn = result.table.key, list[Mapping[str, str]]()
+            try:
                 for count, (text, picture) in enumerate(_pictures(result), start=1):
-                    suffix = f"-{count}" if count > 1 else ""
-                    name = f"results/{result.table.key}{suffix}.svg"
-                    replace_file(folder / name, picture)
-                    pictures.setdefault(result.table.key, {})[name] = text
-        finally:
-            replace_file(folder / "results.md", markdown(report, pictures))
+                    name = f"{key}-{count}.svg" if count > 1 else f"{key}.svg"
+                    replace_file(folder / "results" / name, picture)
+                    drawn.append({"file": name, "text": text})
+            finally:
+                table = f"{kit.as_json(shown(report, result, drawn))}\n"
+                replace_file(folder / "results" / f"{key}.json", table)
     except OSError as error:
         raise SettingError(
             f"--out {folder} cannot be written to: {error.strerror}; choose another"

@@ -141,7 +141,8 @@ def test_document_has_the_files_and_the_schema(trace, tmp_path):
     for name in ("good", "good-2"):
         picture = (tmp_path / "out" / "results" / f"{name}.svg").read_text()
         assert picture.startswith("<svg ")
-        assert f"(results/{name}.svg)" in (tmp_path / "out" / "results.md").read_text()
+        shown = json.loads((tmp_path / "out" / "results" / "good.json").read_text())
+        assert f"{name}.svg" in [picture["file"] for picture in shown["pictures"]]
     document = json.loads((tmp_path / "out" / "results.json").read_text())
     assert document.keys() == {"version", "quick", "seeds", "tables", "missing"}
     (table,) = document["tables"]
@@ -165,7 +166,9 @@ def test_quick_run_is_stored_apart_and_meets_no_target(trace, tmp_path):
     assert document["seeds"] == 2
     assert row_of(document, "good", "tiny")["runs"][0]["figures"]["quick"] == 1
     assert row_of(document, "good", "steady")["met"] is None
-    assert " yes " not in (tmp_path / "out" / "quick" / "results.md").read_text()
+    shown = json.loads((tmp_path / "out" / "quick" / "results" / "good.json").read_text())
+    assert (shown["met"], shown["missed"]) == (0, [])
+    assert not any("yes" in row for row in shown["rows"])
 
 
 def test_whole_row_with_one_fold_is_not_judged(trace, tmp_path):

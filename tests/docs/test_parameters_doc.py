@@ -1,4 +1,4 @@
-"""docs/parameters.md is recomputed: its tables and formulas are the code's."""
+"""docs/parameters.md and graphs.md are recomputed: tables and formulas are the code's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from secagg import Bounded, ClientPolicy, FixedPoint, Integers, Noise, Parameter
 from secagg.graph import privacy_bits, recommend, smallest_cohort, tails
 from secagg.protocol.traffic import client_traffic
 
-TEXT = (Path(__file__).parents[2] / "docs" / "parameters.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = "\n".join(
+    (DOCS / name).read_text(encoding="utf-8") for name in ("parameters.md", "graphs.md")
+)
 
 
 def rows(header: str) -> list[list[str]]:

@@ -42,7 +42,8 @@ def markdown(folder: Path, keys: Sequence[str]) -> str:
         for key, table in zip(keys, tables, strict=True)
         for aim in table["missed"]
     ]
-    parts = [f"**{met} of {met + len(missed)} targets met{'; missed:' if missed else '.'}**"]
+    # below a heading: a text before the first section would stand after the last
+    parts = [f"## {met} of {met + len(missed)} targets are met", "Missed:" if missed else ""]
     parts += ["\n".join(f"- {aim}" for aim in missed), *map(_section, tables)]
     return "\n\n".join(filter(None, parts))
 

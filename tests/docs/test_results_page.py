@@ -24,6 +24,7 @@ def keys() -> list[str]:
 
 def test_page_has_each_table_once(keys: list[str]) -> None:
     text = results.markdown(FOLDER, keys)
+    assert text.startswith("## ")
     assert text.count("\n## ") == len(keys)
     for wrong in (keys[1:], [*keys, keys[0]], [*keys, "nothing"]):
         with pytest.raises(ValueError, match="name each table"):

@@ -33,9 +33,10 @@ def describe(wheel: Path, document: dict[str, Any]) -> dict[str, Any]:
     parts = compiled_parts(wheel)
     if not parts:
         raise SystemExit(f"{wheel.name} has no compiled part; build it with a C compiler")
-    main = document["metadata"]["component"]
+    main, version = document["metadata"]["component"], wheel.name.split("-")[1]
     main |= {
-        "purl": f"pkg:pypi/{main['name']}@{main['version']}",
+        "version": version,  # dynamic in pyproject.toml, which cyclonedx-py reads
+        "purl": f"pkg:pypi/{main['name']}@{version}",
         "hashes": sha256(wheel.read_bytes()),
         "components": parts,
     }

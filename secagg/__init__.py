@@ -119,7 +119,7 @@ __all__ = [
     "simulate_round",
     "threshold",
 ]
-__version__ = "0.5.0.dev0"
+__version__ = "1.0.0"
 
 if not TYPE_CHECKING:  # type checkers then report unknown names
     __getattr__, __dir__ = lazily(

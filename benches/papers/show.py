@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -159,10 +158,7 @@ def shown(
     `pictures` have a `file` and a `text` each. "met" is a number, "missed" has the names of row
     and target.
     """
-    heads, _, *rows = (
-        [cell.strip() for cell in line[2:-2].split(" | ")]
-        for line in kit.as_markdown(replace(grid(result), notes=())).splitlines()
-    )
+    heads, *rows = kit.markdown_cells(grid(result))
     verdicts = {
         f"{row} / {aim}": met
         for (key, row, aim), met in report.verdicts.items()

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benches.compare import written
 from benches.speed import __doc__ as described
 from benches.speed.rows import ROWS, Row
 from benches.speed.runner import known_tiers, measure
 from benches.speed.scaling import SERIES, grow
-from benches.speed.show import Run, parts
+from benches.speed.show import GROWTH, Run, as_text, shown
 from secagg import _fast
 from secagg._files import replace_file
 from secagg.cli.output import progress
@@ -22,8 +21,7 @@ from secagg.errors import SecAggError
 from secagg.kit.table import as_json
 from secagg.kit.timing import INTERRUPTED, interruptible, undisturbed
 
-DOC = Path(__file__).parents[2] / "docs" / "speed.md"
-PICTURE, DOCUMENT = DOC.with_suffix(".svg"), DOC.with_suffix(".json")
+DOCS = Path(__file__).parents[2] / "docs" / "speed"
 SCALING = "scaling"
 GROWN = 3  # most repetitions of a series
 _EXAMPLES = f"""\
@@ -32,7 +30,7 @@ examples:
   python -m benches.speed --row masks --row {SCALING}
   python -m benches.speed --tier all --out runs/speed
   python -m benches.speed --quick                 # a trial that everything runs: no result
-  python -m benches.speed --tier all --write      # docs/speed.md, on an idle machine
+  python -m benches.speed --tier all --write      # docs/speed, on an idle machine
 
 rows: {", ".join(row.name for row in ROWS)}, {SCALING}
 """
@@ -58,10 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=5, help="repetitions, ≥ 1: 5")
     parser.add_argument("--quick", action="store_true", help="a trial on small sizes")
     parser.add_argument("--json", action="store_true", help="print JSON in place of tables")
-    parser.add_argument("--out", type=Path, help="folder for speed.json and speed.svg")
-    parser.add_argument(
-        "--write", action="store_true", help="write docs/speed.md, its .json and picture"
-    )
+    parser.add_argument("--out", type=Path, help="folder for speed.json, tables and picture")
+    parser.add_argument("--write", action="store_true", help="write the tables of docs/speed")
     given = parser.parse_args(argv)
     if given.repeats < 1:
         parser.error(f"--repeats is {given.repeats}; take 1 or more")
@@ -82,15 +78,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     with undisturbed():
         text = as_json(run)
         if given.out is not None:
-            _save(run, text, given.out / "speed.json", given.out / "speed.svg")
+            _save(run, given.out)
+            replace_file(given.out / "speed.json", f"{text}\n")
         if given.write and run.complete and not run.failed:
-            _save(run, text, DOCUMENT, PICTURE)
-            replace_file(DOC, written(DOC.read_text(encoding="utf-8"), parts(run)))
-        if given.json:
-            print(text)
-        else:
-            for name, part in parts(run).items():
-                print(f"## {name}\n\n{part}\n")
+            _save(run, DOCS)
+        print(text if given.json else as_text(run))
     return (1 if run.failed else 0) if run.complete else INTERRUPTED
 
 
@@ -126,14 +118,19 @@ def _again(row: Row) -> Row:
     return replace(row, rivals=tuple(one for one in row.rivals if one.runs != 1))
 
 
-def _save(run: Run, text: str, document: Path, picture: Path) -> None:
-    document.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(document, f"{text}\n")
+def _save(run: Run, folder: Path) -> None:
+    """Write the tables of a run, and the picture of the series if there are any."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = ""
     if run.grown:
         from benches.speed.picture import draw  # needs matplotlib, the figures do not
         from secagg.kit.picture import svg
 
-        replace_file(picture, svg(draw(run.grown)))
+        figure = draw(run.grown)
+        text = str(figure.get_label())
+        replace_file(folder / f"{GROWTH}.svg", svg(figure))
+    for key, table in shown(run, f"{GROWTH}.svg", text).items():
+        replace_file(folder / f"{key}.json", f"{as_json(table)}\n")
 
 
 if __name__ == "__main__":

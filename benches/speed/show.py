@@ -1,10 +1,11 @@
-"""Tables, JSON document and notes of a run."""
+"""Tables, JSON document and notes of a run, and the files of docs/speed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from statistics import median
 
@@ -12,12 +13,24 @@ from benches.speed.fits import SLACK, fit
 from benches.speed.releases import BEFORE, RELEASE_04
 from benches.speed.runner import Measured
 from benches.speed.scaling import Grown
-from secagg.kit.table import Cell, Column, Strong, Table, as_markdown, duration, times
+from secagg.kit.table import (
+    Cell,
+    Column,
+    Strong,
+    Table,
+    as_markdown,
+    duration,
+    markdown_cells,
+    times,
+)
 from secagg.kit.timing import machine
 
 PACKAGES = ("flwr", "phe", "python-flint", "statsmodels")
 BOUND_TIER = "vaes512"
 """Tier for which the least ratios hold."""
+
+GROWTH = "growth"
+"""Key of the table of the series; other tables have the names of their tiers."""
 
 _AXES = {"neighbours": "k", "length": "d"}
 """Symbols of arguments on an axis."""
@@ -46,6 +59,7 @@ class Run:
     quick: bool
     repeats: int
     load: float
+    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
     rows: list[Measured] = field(default_factory=list)
     grown: list[Grown] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
@@ -60,6 +74,7 @@ class Run:
         """Return the run for `as_json`."""
         return {
             "machine": facts(),
+            "date": self.date,
             "load": self.load,
             "commits": {"release 0.4": RELEASE_04, "before the tiers with VAES": BEFORE},
             "quick": self.quick,
@@ -166,23 +181,60 @@ def notes(run: Run) -> Iterator[str]:
     if run.load > 0.5:
         yield f"The machine was busy: its load was {run.load:.1f} at the start."
     yield from (f"{name} failed: {why}." for name, why in run.failed.items())
-    yield ", ".join(f"{name} {text}" for name, text in facts().items()) + "."
 
 
-def parts(run: Run) -> dict[str, str]:
-    """Return the tables and notes as Markdown, by the names of their marks in the page."""
-    found = {}
-    first, *lower = run.tiers or [""]
-    mine = [one for one in run.rows if one.tier == first]
-    if mine:
-        found["ratios"] = as_markdown(table(mine, judge=not run.quick))
-    if lower:
-        texts = []
-        for tier in lower:
-            rows = [one for one in run.rows if one.tier == tier]
-            texts.append(f"Tier `{tier}`:\n\n{as_markdown(table(rows, judge=not run.quick))}")
-        found["lower tiers"] = "\n\n".join(texts)
+def origin(run: Run) -> str:
+    """Return a text with date, machine and versions of a run."""
+    return ", ".join([run.date, *(f"{name} {text}" for name, text in facts().items())])
+
+
+def parts(run: Run) -> Iterator[tuple[str, str, Table]]:
+    """Yield key, title and table of each tier, and of the series."""
+    for tier in run.tiers:
+        rows = [one for one in run.rows if one.tier == tier]
+        yield tier, f"Ratios with tier `{tier}`", table(rows, judge=not run.quick)
     if run.grown:
-        found["scaling"] = as_markdown(scaling_table(run.grown))
-    found["notes"] = "\n".join(f"- {note}" for note in notes(run))
+        yield GROWTH, "Growth", scaling_table(run.grown)
+
+
+def shown(run: Run, picture: str, text: str) -> dict[str, dict[str, object]]:
+    """Return the tables by key, as docs/speed.md shows them.
+
+    The table of the series has `picture`, the name of a file, with `text` in its place.
+    """
+    found = dict[str, dict[str, object]]()
+    for key, title, part in parts(run):
+        heads, *rows = markdown_cells(part)
+        verdicts = dict(_verdicts(part))
+        found[key] = {
+            "title": title,
+            "command": "python -m benches.speed --tier all",
+            "columns": heads,
+            "rows": rows,
+            "remarks": [] if found else list(notes(run)),
+            "note": "",
+            "pictures": [{"file": picture, "text": text}] if key == GROWTH else [],
+            "origin": origin(run),
+            "met": sum(verdicts.values()),
+            "missed": [name for name, met in verdicts.items() if not met],
+        }
     return found
+
+
+def _verdicts(part: Table) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each bound and whether it is met, by the cells that stand out."""
+    what: Cell = ""
+    for first, second, *cells in part.rows:
+        what = first or what
+        if part.columns is SCALING:
+            yield f"{what}, {second}", not isinstance(cells[-1], Strong)
+            continue
+        for cores, place in (("one core", 2), ("two cores", 5)):
+            if len(cells) > place + 1 and cells[place + 1] is not None:
+                yield f"{what} / {second}, {cores}", not isinstance(cells[place], Strong)
+
+
+def as_text(run: Run) -> str:
+    """Return tables and notes as Markdown."""
+    tables = [f"## {title}\n\n{as_markdown(part)}" for _, title, part in parts(run)]
+    return "\n\n".join([*tables, "\n".join(f"- {one}" for one in (*notes(run), origin(run)))])

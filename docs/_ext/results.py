@@ -1,4 +1,4 @@
-"""Tables of docs/results, which `benches.papers` writes, as the sections of a page."""
+"""Tables of docs/results and docs/speed, which benches write, as the sections of a page."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-FOLDER = "results"
-
 
 class ResultTables(SphinxDirective):
-    """Summary of the targets, and a section for each table that the content names, in order."""
+    """Summary of the targets, and a section for each table that the content names, in order.
+
+    The argument is the tables' folder, beside the page.
+    """
 
     has_content = True
+    required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Parse the Markdown of the tables in the place of the directive."""
-        folder = Path(self.env.srcdir) / FOLDER
+        folder = Path(self.env.srcdir) / self.arguments[0]
         for path in folder.glob("*.json"):
             self.env.note_dependency(str(path))
         parent = nodes.section()
@@ -34,7 +36,7 @@ class ResultTables(SphinxDirective):
 def markdown(folder: Path, keys: Sequence[str]) -> str:
     """Return the tables' Markdown; raise ValueError unless `keys` names each file once."""
     if sorted(keys) != sorted(path.stem for path in folder.glob("*.json")):
-        raise ValueError(f"results.md must name each table of {folder.name} once: {keys}")
+        raise ValueError(f"the page must name each table of {folder.name} once: {keys}")
     tables = [json.loads((folder / f"{key}.json").read_text("utf-8")) for key in keys]
     met = sum(table["met"] for table in tables)
     missed = [
@@ -44,11 +46,12 @@ def markdown(folder: Path, keys: Sequence[str]) -> str:
     ]
     # below a heading: a text before the first section would stand after the last
     parts = [f"## {met} of {met + len(missed)} targets are met", "Missed:" if missed else ""]
-    parts += ["\n".join(f"- {aim}" for aim in missed), *map(_section, tables)]
+    parts += ["\n".join(f"- {aim}" for aim in missed)]
+    parts += [_section(table, folder.name) for table in tables]
     return "\n\n".join(filter(None, parts))
 
 
-def _section(table: dict[str, Any]) -> str:
+def _section(table: dict[str, Any], folder: str) -> str:
     lines = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
     return "\n\n".join(
         filter(
@@ -59,7 +62,7 @@ def _section(table: dict[str, Any]) -> str:
                 "\n".join(f"| {' | '.join(line)} |" for line in lines),
                 "\n".join(f"- {remark}" for remark in table["remarks"]),
                 table["note"],
-                *(f"![{one['text']}]({FOLDER}/{one['file']})" for one in table["pictures"]),
+                *(f"![{one['text']}]({folder}/{one['file']})" for one in table["pictures"]),
                 f"<sub>{table['origin']}</sub>" if table["origin"] else "",
             ],
         )

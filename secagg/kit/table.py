@@ -163,16 +163,21 @@ def as_text(table: Table, width: int = 200) -> str:
     return "\n".join(line.rstrip() for line in shown.get().splitlines()).rstrip()
 
 
-def as_markdown(table: Table) -> str:
-    """Return the table in Markdown, without title, with caption and notes below the table."""
+def markdown_cells(table: Table) -> list[list[str]]:
+    """Return heads, then rows, as Markdown of the cells."""
     rows = [[column.head.replace("\n", " ") for column in table.columns]]
-    rows.append(["---"] * len(table.columns))
     for cells, line in zip(table.rows, table.lines(), strict=True):
         pairs = zip(cells, line, strict=True)
         rows.append([f"**{text}**" if isinstance(one, Strong) else text for one, text in pairs])
     # a bare bar would end the cell
-    escaped = ([text.replace("|", "\\|") for text in row] for row in rows)
-    parts = ["\n".join(f"| {' | '.join(row)} |" for row in escaped), table.caption]
+    return [[text.replace("|", "\\|") for text in row] for row in rows]
+
+
+def as_markdown(table: Table) -> str:
+    """Return the table in Markdown, without title, with caption and notes below the table."""
+    heads, *rows = markdown_cells(table)
+    lines = [heads, ["---"] * len(heads), *rows]
+    parts = ["\n".join(f"| {' | '.join(line)} |" for line in lines), table.caption]
     parts.append("\n".join(f"- {note}" for note in table.notes))
     return "\n\n".join(part for part in parts if part)
 

@@ -1,4 +1,4 @@
-"""The page of results: every file of docs/results is on it, and no table is ragged."""
+"""Pages of tables: each file of their folders is on them, and no table is ragged."""
 
 from __future__ import annotations
 
@@ -10,32 +10,41 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-FOLDER = DOCS / "results"
+SHOWN = re.compile(r"^```\{results\} (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 sys.path.append(str(DOCS / "_ext"))
 results = pytest.importorskip("results", reason="the site's own environment has Sphinx")
 
+FOLDERS = {
+    DOCS / folder: content.split()
+    for page in DOCS.glob("*.md")
+    for folder, content in SHOWN.findall(page.read_text(encoding="utf-8"))
+}
+COMMANDS = {"results": "benches.papers --table {} ", "speed": "benches.speed "}
 
-@pytest.fixture(scope="module")
-def keys() -> list[str]:
-    page = (DOCS / "results.md").read_text(encoding="utf-8")
-    (listed,) = re.findall(r"^```\{results\}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    return listed.split()
 
-
-def test_page_has_each_table_once(keys: list[str]) -> None:
-    text = results.markdown(FOLDER, keys)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda one: one.name)
+def test_page_has_each_table_once(folder: Path) -> None:
+    keys = FOLDERS[folder]
+    text = results.markdown(folder, keys)
     assert text.startswith("## ")
     assert text.count("\n## ") == len(keys)
     for wrong in (keys[1:], [*keys, keys[0]], [*keys, "nothing"]):
         with pytest.raises(ValueError, match="name each table"):
-            results.markdown(FOLDER, wrong)
+            results.markdown(folder, wrong)
 
 
-def test_tables_and_their_pictures_are_whole(keys: list[str]) -> None:
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda one: one.name)
+def test_tables_and_their_pictures_are_whole(folder: Path) -> None:
     drawn = set[str]()
-    for key in keys:
-        table = json.loads((FOLDER / f"{key}.json").read_text(encoding="utf-8"))
+    for key in FOLDERS[folder]:
+        table = json.loads((folder / f"{key}.json").read_text(encoding="utf-8"))
         assert {len(row) for row in table["rows"]} == {len(table["columns"])}, key
-        assert f"--table {key} " in table["command"]
+        assert COMMANDS[folder.name].format(key) in table["command"]
         drawn |= {picture["file"] for picture in table["pictures"]}
-    assert drawn == {path.name for path in FOLDER.glob("*.svg")}
+    assert drawn == {path.name for path in folder.glob("*.svg")}
+
+
+def test_each_folder_of_tables_has_a_page() -> None:
+    assert {path.name for path in FOLDERS} == {
+        path.parent.name for path in DOCS.glob("*/*.json")
+    }

@@ -219,7 +219,7 @@ def _measure(job: Job) -> Record:
             f"no result: {', '.join(strange) or 'the row returned no metric'}"
         )
     versions = machine()
-    for name in ("secagg", "scikit-learn", "scipy", "dp-accounting"):
+    for name in ("scikit-learn", "scipy", "dp-accounting"):
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
     return Record(

@@ -60,7 +60,7 @@ def mean_seconds(call: Callable[[], object]) -> float:
 
 
 def machine() -> dict[str, str]:
-    """Return the processor, the cores, the tier of kernels, and the versions of libraries.
+    """Return processor, cores, tier of kernels, and the versions of secagg and of libraries.
 
     Without gmpy2, the versions of gmpy2 and GMP are "none".
     """
@@ -73,6 +73,7 @@ def machine() -> dict[str, str]:
     lines = info.read_text().splitlines() if info.exists() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return {
+        "secagg": version("secagg"),
         "cpu": next(names, platform.processor() or platform.machine()),
         "cores": str(os.cpu_count()),
         "python": platform.python_version(),

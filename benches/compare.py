@@ -1,16 +1,21 @@
 """Comparison of secret sharing (SS), encryption (HE) and one-shot sums, for docs/ss-or-he.md.
 
-``python -m benches.compare`` measures the tables of that page. It takes some minutes on an idle
+``python -m benches.compare`` measures the tables of that page with the fastest kernels,
+and some with the fastest without AVX-512 IFMA. It takes some minutes on an idle
 machine. After ``--write``, check that the prose of the page still fits its figures.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
+from secagg import _fast
 from secagg._files import replace_file
 from secagg.bench.cases import Case, Figure, Row
 from secagg.bench.report import case_table, notes, per_float_table, saving
@@ -23,6 +28,10 @@ DOC = Path(__file__).parent.parent / "docs" / "ss-or-he.md"
 PICTURE, DOCUMENT = DOC.with_suffix(".svg"), DOC.with_suffix(".json")
 MOVIELENS = Case(943, 33_640)  # its users, and 20 factors for each of 1,682 films
 SHOWN = (Case(100, 1000), Case(100, 100_000), Case(500, 100_000), MOVIELENS)
+WITHOUT_IFMA = "without IFMA"
+LOWER = (Case(100, 100_000), MOVIELENS)
+"""Cases that are measured without IFMA, too."""
+WAYS = families("ss,he,one-shot")
 
 AMOUNTS: dict[str, Callable[[Row], Figure | None]] = {
     "client": lambda row: row.client.seconds,
@@ -76,7 +85,21 @@ def _ends(
     return " to ".join(f"{mark}{times(value)} (n = {n})" for value, n, mark in ends) or None
 
 
-def tables(comparison: Comparison) -> dict[str, str]:
+def lower() -> Comparison:
+    """Measure `LOWER` in a process with the fastest kernels that have no AVX-512 IFMA."""
+    os.environ["SECAGG_TIER"] = next(
+        tier for tier in _fast.TIERS if tier not in ("vaes512", "ifma")
+    )
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(_compare, LOWER, per_float=False).result()
+
+
+def _compare(cases: Sequence[Case], *, per_float: bool) -> Comparison:
+    with interruptible(), progress(f"cases done, tier {_fast.TIER}", len(cases)) as show:
+        return compare(WAYS, cases, show, budget=BUDGET, per_float=per_float)
+
+
+def tables(comparison: Comparison, slower: Comparison) -> dict[str, str]:
     """Return the tables and notes as Markdown, by the names of their marks in the page."""
     parts = {
         "per float": as_markdown(per_float_table(comparison.per_float)),
@@ -85,8 +108,15 @@ def tables(comparison: Comparison) -> dict[str, str]:
     }
     for case in SHOWN:
         rows = [row for row in comparison.rows if row.case == case]
-        parts[f"{case.clients} x {case.length}"] = as_markdown(case_table(case, rows))
+        parts[_name(case)] = as_markdown(case_table(case, rows))
+    for case in LOWER:
+        rows = [row for row in slower.rows if row.case == case]
+        parts[f"{_name(case)} {WITHOUT_IFMA}"] = as_markdown(case_table(case, rows))
     return parts
+
+
+def _name(case: Case) -> str:
+    return f"{case.clients} x {case.length}"
 
 
 def written(page: str, parts: dict[str, str]) -> str:
@@ -112,13 +142,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write = parser.parse_args(arguments).write
     save = saving(DOCUMENT, PICTURE) if write else None
     cases = [*grid(CLIENTS, LENGTHS), MOVIELENS]
-    with interruptible(), progress("cases done", len(cases)) as show:
-        comparison = compare(families("ss,he,one-shot"), cases, show, budget=BUDGET)
-    if not comparison.complete:
+    comparison = _compare(cases, per_float=True)
+    slower = lower() if comparison.complete else comparison
+    if not slower.complete:
         print("interrupted: nothing is written", file=sys.stderr)
         return INTERRUPTED
     with undisturbed():
-        parts = tables(comparison)
+        parts = tables(comparison, slower)
         for name, text in parts.items():
             print(f"## {name}\n\n{text}\n")
         if save is not None:

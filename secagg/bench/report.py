@@ -9,7 +9,6 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
 
-from secagg import __version__
 from secagg._files import replace_file
 from secagg.bench.cases import Case, Row
 from secagg.bench.per_float import PerFloat, owners_gain
@@ -91,7 +90,7 @@ def print_comparison(comparison: Comparison) -> None:
 def comparison_document(comparison: Comparison) -> dict[str, object]:
     """Return the comparison for `table.as_json`; each scaled figure has its sample."""
     systems = {row.system.name: asdict(row.system) for row in comparison.rows}
-    versions = {"secagg": __version__, "phe": "none"}
+    versions = {"phe": "none"}
     with suppress(PackageNotFoundError):
         versions["phe"] = version("phe")
     # without `family`, which only the command's option --compare uses

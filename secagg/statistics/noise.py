@@ -2,7 +2,7 @@
 
 A step's vector is scaled so that the same noise on every element spends on each field the
 declared part of the budget: ρ = Δ² / 2σ² (Canonne, Kamath and Steinke 2020, section 2), and the
-ρ of fields and steps add up. docs/statistics.md has the proof.
+ρ of fields and steps add up. docs/studies.md has the proof.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ def summed(steps):
     return FloatSum().sum(steps.vectors(users), dropouts={})
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("block", [1, 2, K])
 def test_columns_are_drawn_from_their_conditional_distribution(block):
     """Sweeps over the items alone have the exact posterior of each row, which is Gaussian.
@@ -71,7 +72,8 @@ def test_columns_are_drawn_from_their_conditional_distribution(block):
         np.testing.assert_allclose(np.cov(units.T), np.eye(D), atol=1.5 * least)
 
 
-@pytest.mark.parametrize("block", [1, pytest.param(K, marks=pytest.mark.large)])
+@pytest.mark.large
+@pytest.mark.parametrize("block", [1, K])
 def test_sweeps_leave_the_joint_distribution_as_it_is(block):
     """Unknowns from their priors keep them while ratings and unknowns are drawn in turn.
 

@@ -39,7 +39,10 @@ def quick(aggregation=None, **settings):
     return FederatedCF(tuned(4), aggregation, **{"rounds": 2, "block": 2, **settings})
 
 
-@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize(
+    "name",
+    [*list(SUMS)[:-1], pytest.param("paillier", marks=pytest.mark.large)],  # real keys
+)
 def test_choice_and_blocks_are_the_same_under_every_sum(name):
     """One user has no views, and others drop out."""
     ratings = simulate_views(16, 32, seed=1)

@@ -5,8 +5,8 @@ trains at a site. One process for each site takes part in a `secagg.session.Sess
 server over FLARE's messages. Where helpers exist, `OneShotFedAvg` takes one message from each
 site in a round. `SecAggFilter` makes this message of the result of any executor. `SitePolicy`
 has the demands of a site's operator. For rounds with ``security="active"`` the sites sign their
-keys with the certificates of FLARE's provisioning. docs/flare.md has the messages, the checks
-of a site and the server's view.
+keys with the certificates of FLARE's provisioning. docs/flare-messages.md has the messages,
+docs/flare.md the checks of a site and the server's view.
 """
 
 from __future__ import annotations

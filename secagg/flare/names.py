@@ -1,4 +1,4 @@
-"""Names of the task, the messages and their fields; docs/flare.md has their meaning."""
+"""Names of the task, the messages and their fields, which docs/flare-messages.md defines."""
 
 from __future__ import annotations
 

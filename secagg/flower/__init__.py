@@ -8,7 +8,7 @@ a round. The strategy sees one reply with the mean in place of the nodes' replie
   the node's folder.
 - `OneShotMod` and `OneShot` take one exchange. Helpers, which the nodes trust, open the sum.
 
-docs/flower.md specifies the messages and the checks of a node.
+docs/flower-messages.md specifies the messages, docs/flower.md the checks of a node.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class SecAgg(SecureStrategy):
     fractional_bits : int
         f, 0 ≤ f ≤ 52: elements are rounded to multiples of 2^−f. A plan has its own steps.
     noise : Plan or Noise, optional
-        Noise of every sum, for differential privacy; see docs/flower.md, 8. A plan of
+        Noise of every sum, for differential privacy; see docs/flower.md. A plan of
         `secagg.privacy.plan`, whose budget ends the run, or σ in steps of the encoding. With
         noise or a norm the mean is unweighted, without metrics.
     norm : float, optional

@@ -1,4 +1,4 @@
-"""Records of the protocol in Flower's messages, as docs/flower.md specifies them.
+"""Records of the protocol in Flower's messages, as docs/flower-messages.md specifies them.
 
 A train message without the record "secagg" is the application's own. The content is bound to
 the round: the digest is in the name of the attempt, on which all clients of a sum agree.

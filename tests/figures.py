@@ -1,10 +1,11 @@
 """Find figures that were not measured with the version of the sources; print each place.
 
-A section with measured figures has a comment, `<!-- measured VERSION: SOURCE -->`, with major
-and minor version, and a command or files of docs, separated by commas. In files, each figure of
-the section with a unit of time or three decimals must be, too. A section with limits, with
-sizes by a formula or with figures of others has `<!-- not measured -->`. The mark of a page's
-head is that of its sections without marks. Data files name the version that was measured.
+A section with measured figures, or a command that measures, has a comment with major and minor
+version, `<!-- measured VERSION: SOURCE -->`, where the source is a command, or files of docs
+separated by commas. In the files, each figure of the section with a unit of time or three
+decimals must be, too. A section with limits, sizes by a formula or figures of others has
+`<!-- not measured -->`. The mark of a page's head is that of its sections without marks. Data
+files name the version that was measured.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ MARK = re.compile(r"<!-- (?:not measured|measured ([\d.]+): ([^>]+)) -->")
 CODE = re.compile(r"(?ms)^ *```.*?^ *```|^    .*?$|`[^`\n]*`|\$[^$]*\$|\]\([^)]*\)")
 TIME = re.compile(r"(?<![\w.,])[\d.,]*\d (?:µs|ms)\b|(?<![\w.,])[\d.,]*\d×(?! \d)")
 DECIMALS = re.compile(r"(?<![\w.,])0?\.\d{3,}\b")
+BENCH = re.compile(r"(?m)^ *(?:\.venv/bin/)?python -m benches\.\w+")
 VERSION = re.compile(r'secagg"?:? "?(\d+\.\d+)')
 
 
-def sections(text: str) -> Iterator[tuple[int, str]]:
-    """Yield first line and text of each section of a page, the head of the page first."""
+def sections(text: str) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each section of a page, the head of the page first."""
     starts = [0, *(found.start() for found in re.finditer(r"(?m)^#+ ", text))]
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        yield text.count("\n", 0, start) + 1, text[start:end]
+    yield from zip(starts, [*starts[1:], len(text)], strict=True)
 
 
 def page(text: str, version: str, docs: Path) -> Iterator[tuple[int, str]]:
@@ -44,14 +45,16 @@ def page(text: str, version: str, docs: Path) -> Iterator[tuple[int, str]]:
     blank = re.compile(r"[^\n]")
     bare = CODE.sub(lambda found: blank.sub(" ", found[0]), text)
     whole: list[re.Match[str]] | None = None
-    for line, section in sections(bare):
+    for begin, end in sections(bare):
+        section, line = bare[begin:end], text.count("\n", 0, begin) + 1
         marks = list(MARK.finditer(section))
         if section.strip() and whole is None:
             whole = marks
         marks = marks or whole or []
         figures = [*TIME.findall(section), *DECIMALS.findall(section)]
-        if figures and not marks:
-            yield line, f"{figures[0]} has no mark in its section"
+        causes = [*figures, *BENCH.findall(text[begin:end])]
+        if causes and not marks:
+            yield line, f"{causes[0].strip()} has no mark in its section"
         for mark in marks:
             if mark[1] and mark[1] != version:
                 yield line, f"measured with {mark[1]}"

@@ -30,6 +30,12 @@ def test_sizes_versions_and_grids_are_no_figures() -> None:
     assert faults("# Page\n\nd = 33,640, version 1.2.345, 943 × 33,640, 5 %\n") == []
 
 
+def test_command_that_measures_needs_a_mark() -> None:
+    page = "# Page\n\n## Costs\n{}\n    python -m benches.scale\n\n```\n# no heading\n```\n"
+    assert faults(page.format("")) == [3]
+    assert faults(page.format(MEASURED + "\n")) == []
+
+
 def test_other_version_is_found() -> None:
     old = MEASURED.replace("1.0", "0.4")
     assert faults(f"# Page\n\n## Costs\n\n{old}\nIt is 5 ms.\n") == [3]

@@ -32,7 +32,7 @@ SANITIZE := CC=gcc CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=un
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo check units test test-all test-full test-python lint docs bench slow results fuzz constant-time clean
-.PHONY: next-python test-next sanitize lock test-oldest test-newest reproducible sbom wheels test-x86-64 test-aarch64
+.PHONY: next-python test-next sanitize lock test-oldest test-newest reproducible sbom attest wheels test-x86-64 test-aarch64
 
 demo: $(READY)
 	$(BIN)/fedmf train --aggregation secagg --dropout 0.05 --rounds 25 --factors 4 --out runs/demo
@@ -177,6 +177,12 @@ sbom: reproducible
 	SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/cyclonedx-py environment build/sbom --pyproject pyproject.toml \
 	    --mc-type library --short-PURLs --output-reproducible -o dist/sbom.json
 	$(BIN)/python tests/sbom.py dist/*.whl dist/sbom.json
+
+# a release in dist: provenance.json, an in-toto statement, says what was built from what. SIGN=KEY signs it;
+# ssh-keygen -Y verify -n secagg -f ALLOWED -I NAME -s dist/provenance.json.sig < dist/provenance.json
+attest: sbom wheels
+	$(BIN)/python tests/provenance.py dist $(EPOCH)
+	test -z "$(SIGN)" || ssh-keygen -q -Y sign -n secagg -f "$(SIGN)" dist/provenance.json
 
 # wheels with the stable ABI for six platforms, cross-compiled from a copy of the files and audited;
 # dist/wheels has them

@@ -20,9 +20,10 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "accessible",  # this and the next three are in _ext
+    "accessible",  # this and the next four are in _ext
     "reference",
     "results",
+    "smaller",
     "state_diagram",
 ]
 exclude_patterns = ["_build"]
@@ -62,4 +63,6 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_copyright = False
+html_use_index = False  # the search finds all names
+html_domain_indices = False
 html_show_sphinx = False

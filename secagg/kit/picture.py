@@ -30,6 +30,7 @@ DARK = {
 """Colour on a dark page for every colour of a picture."""
 
 _FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
+_LONG = re.compile(r"-?\d+\.\d{3,}")
 _STYLE: dict[Any, Any] = {
     "font.sans-serif": ["DejaVu Sans"],  # that matplotlib has, to measure texts by
     "font.size": 11,
@@ -77,6 +78,10 @@ def plain(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
     axes.tick_params(which="both", length=0)
 
 
+def _short(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
 def svg(picture: Canvas) -> bytes:
     """Return the picture as an SVG file, light or dark like the page around the picture."""
     drawn = io.BytesIO()
@@ -90,6 +95,8 @@ def svg(picture: Canvas) -> bytes:
         )
     text = drawn.getvalue().decode()
     text = re.sub(r" <metadata>.*?</metadata>\n", "", text[text.index("<svg") :], flags=re.S)
+    # hundredths of a point are enough for places; labels keep their decimals
+    text = re.sub(r' (?:d|x|y)="[^"]*"', lambda found: _LONG.sub(_short, found[0]), text)
     # matplotlib repeats a colour in every style, and only !important overrides a style
     rules = "".join(
         f'[style*="{kind}: {colour}"]{{{kind}:{dark}!important}}\n'

@@ -1,11 +1,11 @@
 """Find figures that were not measured with the version of the sources; print each place.
 
-A section with measured figures, or a command that measures, has a comment with major and minor
-version, `<!-- measured VERSION: SOURCE -->`, where the source is a command, or files of docs
-separated by commas. In the files, each figure of the section with a unit of time or three
-decimals must be, too. A section with limits, sizes by a formula or figures of others has
-`<!-- not measured -->`. The mark of a page's head is that of its sections without marks. Data
-files name the version that was measured.
+A section with measured figures, or a command that measures, has a comment in a line of its
+own. It is `<!-- measured VERSION: COMMAND -->`, with major and minor version, or `<!--
+measured: FILES -->`, with files of docs separated by commas, which have each of its figures
+with a unit of time or with three decimals. A section with limits, sizes by a formula or
+figures of others has `<!-- not measured -->`. The mark of a page's head is that of its
+sections without marks. Data files name the version that was measured.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SPECIFICATIONS = {
 }
 """Pages whose sizes follow from formulas."""
 
-MARK = re.compile(r"<!-- (?:not measured|measured ([\d.]+): ([^>]+)) -->")
+MARK = re.compile(r"<!-- (?:not measured|measured ([\d.]+): [^>]+|measured: ([^>]+)) -->")
 CODE = re.compile(r"(?ms)^ *```.*?^ *```|^    .*?$|`[^`\n]*`|\$[^$]*\$|\]\([^)]*\)")
 TIME = re.compile(r"(?<![\w.,])[\d.,]*\d (?:µs|ms)\b|(?<![\w.,])[\d.,]*\d×(?! \d)")
 DECIMALS = re.compile(r"(?<![\w.,])0?\.\d{3,}\b")
@@ -59,7 +59,7 @@ def page(text: str, version: str, docs: Path) -> Iterator[tuple[int, str]]:
             if mark[1] and mark[1] != version:
                 yield line, f"measured with {mark[1]}"
         files = [one.strip() for mark in marks if mark[2] for one in mark[2].split(",")]
-        if files and all(name.endswith(".json") for name in files):
+        if files:
             known = "\n".join((docs / name).read_text(encoding="utf-8") for name in files)
             for figure in dict.fromkeys(figures):
                 if not has(known, figure):

@@ -44,7 +44,7 @@ def test_other_version_is_found() -> None:
 
 def test_figures_are_those_of_the_files(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text('{"rows": [["**.8745** ± .001", "12 ms", "3.5×"]]}')
-    page = "# Page\n\n<!-- measured 1.0: one.json -->\n{}\n"
+    page = "# Page\n\n<!-- measured: one.json -->\n{}\n"
     for right in (".8745", "0.8745", ".875", "12 ms", "3.5×"):
         assert faults(page.format(right), tmp_path) == []
     for wrong in (".8746", ".873", "2 ms", "12 µs", "5×", "13.5×"):

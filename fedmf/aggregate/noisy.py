@@ -61,7 +61,7 @@ class NoisySum(Settings):
 
     The noise is discrete Gaussian, in the shares that clients of `secagg` add for
     ``RoundParams(noise=…)``: from streams of AES-128, on the grid of the inner encoding
-    (docs/privacy.md). So private and plain sums have the same noise, and equal digests. The
+    (docs/noise.md). So private and plain sums have the same noise, and equal digests. The
     estimators of `fedmf.training.private.Private` size the noise.
 
     Parameters
@@ -152,7 +152,7 @@ class NoisySum(Settings):
     def _share(self, users: int) -> Share:
         """Return the noise of each of `users` users, who have σ together."""
         sigma = Fraction(self.noise_multiplier * self.clip_norm * self.inner.encoding.scale)
-        # as private as Gaussian noise of variance σ²: docs/privacy.md, "On the grid"
+        # as private as Gaussian noise of variance σ²: docs/noise.md, "In the recommenders"
         square = (sigma**2 + Fraction(1, 12)) * STEPS**2 / users
         scaled = math.isqrt(math.ceil(square) - 1) + 1
         few = scaled < LEAST_SHARE or scaled**2 * users < (LEAST * STEPS) ** 2

@@ -12,7 +12,7 @@ The idea is due to Hua, Xia and Zhong, "Differentially private matrix factorizat
 2015. The recommender is untrusted, the noise comes in shares from the users, and the user
 factors are private. According to the abstract (the paper was not available) the authors perturb
 the objective. Here the users' residuals are summed under noise, and all data of a user are
-protected. docs/privacy.md has the proof.
+protected. docs/noise.md has the proof.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ EASE scores the items of a user by x_u B, where x_u has the number 1 for each ra
 only the Gram matrix XᵀX, a sum over users. The exact matrix reveals most users' profiles
 (`fedmf.attacks.peeled`). So users send x_u x_uᵀ scaled to a bounded norm, and the sum has
 noise. The noised sum is (ε, δ)-differentially private for whole users: neighbouring data differ
-by adding or removing all ratings of a user. docs/privacy.md has the proof.
+by adding or removing all ratings of a user. docs/noise.md has the proof.
 
 `DPEase` trains, and `ItemWeights` recommends. A new user's scores need no other user.
 """

@@ -53,7 +53,8 @@ def values(encoding: Encoding, length: int, sigma: float) -> tuple[OneShotParams
 
 def test_two_values_of_epsilon() -> None:
     found = re.search(
-        r"`--length (\d+) --clip (\d+) --noise (\S+)` both values are (\S+) and (\S+)\.\n", TEXT
+        r"`--length (\d+) --clip (\d+) --noise (\S+)` both values are (\S+) and (\S+)\.\s",
+        re.sub(r"\n  (?=\S)", " ", TEXT),
     )
     assert found is not None
     length, clip, sigma, *shown = found.groups()

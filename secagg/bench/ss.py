@@ -28,7 +28,7 @@ SS = System(
     family="ss",
     messages=4,
     dropouts=f"{DROPOUT:.0%} may drop out in any phase; nobody waits for them",
-    decrypts="nobody; the server sees the sum",
+    decrypts="the server with t clients; the server sees the sum",
 )
 
 Progress = Callable[[str, int, int], None]

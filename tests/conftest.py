@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
@@ -30,6 +31,10 @@ gc.disable()
 
 # with threads of its own for small matrices, each process waits for processors that others use
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# a shell that runs the tests in the background lets them ignore SIGINT, which some tests send
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # treat an empty variable as unset, before modules check whether their data is there
 if not os.environ.get("FEDMF_DATA"):
